@@ -1,0 +1,1 @@
+//! The published experiments, on a virtual clock, with the real relay and hub

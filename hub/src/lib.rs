@@ -1,0 +1,1 @@
+//! The hub: relay API and MCP server, over a store

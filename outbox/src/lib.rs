@@ -1,0 +1,1 @@
+//! A durable outbox inside the caller's SQLite database

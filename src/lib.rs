@@ -1,0 +1,1 @@
+//! graph-relay: the desktop.
