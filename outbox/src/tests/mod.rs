@@ -1,0 +1,1 @@
+//! The outbox against real SQLite files.
