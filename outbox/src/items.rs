@@ -72,14 +72,35 @@ pub fn enqueue(conn: &Connection, item: &NewItem<'_>, policy: &Policy, now_ms: i
     if let Some(cap) = reached_cap(conn, policy, item.body.len() as u64)? {
         return Err(Error::Full(cap));
     }
+    atomically(conn, || insert(conn, item, now_ms))?;
+    Ok(Enqueued::Stored)
+}
+
+fn insert(conn: &Connection, item: &NewItem<'_>, now_ms: i64) -> Result<()> {
     conn.prepare_cached(
-        "INSERT INTO outbox_items (key, destination, body, enqueued_at_ms, live_since_ms, next_try_ms, scheduled_at_ms)
-         VALUES (:key, :destination, :body, :now, :now, :now, :now)",
+        "INSERT INTO outbox_items
+             (key, destination, bytes, enqueued_at_ms, live_since_ms, next_try_ms, scheduled_at_ms)
+         VALUES (:key, :destination, length(:body), :now, :now, :now, :now)",
     )?
     .execute(
         named_params! { ":key": item.key, ":destination": item.destination, ":body": item.body, ":now": now_ms },
     )?;
-    Ok(Enqueued::Stored)
+    let id = conn.last_insert_rowid();
+    conn.prepare_cached("INSERT INTO outbox_bodies (id, body) VALUES (?1, ?2)")?.execute(params![id, item.body])?;
+    Ok(())
+}
+
+/// Runs `statements` so that a failure leaves none of them behind, also where the caller commits all the same.
+fn atomically(conn: &Connection, statements: impl FnOnce() -> Result<()>) -> Result<()> {
+    conn.execute_batch("SAVEPOINT outbox")?;
+    let done = statements();
+    match &done {
+        Ok(()) => conn.execute_batch("RELEASE outbox")?,
+        // SQLite may have rolled back the whole transaction by itself, and the savepoint with it.
+        Err(_) if conn.is_autocommit() => {}
+        Err(_) => conn.execute_batch("ROLLBACK TO outbox; RELEASE outbox")?,
+    }
+    done
 }
 
 /// Whether an item with a body of `bytes` could be enqueued now. To be asked before work that ends in one.
@@ -90,7 +111,7 @@ pub fn has_room(conn: &Connection, policy: &Policy, bytes: u64) -> Result<bool> 
 /// The cap that one more item would exceed. Counted, not kept as a running total that could drift from the rows.
 fn reached_cap(conn: &Connection, policy: &Policy, bytes: u64) -> Result<Option<Cap>> {
     let (rows, stored) = conn
-        .prepare_cached("SELECT count(*), coalesce(sum(length(body)), 0) FROM outbox_items")?
+        .prepare_cached("SELECT count(*), coalesce(sum(bytes), 0) FROM outbox_items")?
         .query_one([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))?;
     if rows >= i64::from(policy.max_rows) {
         return Ok(Some(Cap::Rows(policy.max_rows)));
@@ -113,7 +134,8 @@ pub fn due(conn: &Connection, now_ms: i64, limit: u32) -> Result<Vec<Item>> {
 /// once, also when an item that failed is due again at once.
 pub fn due_after(conn: &Connection, now_ms: i64, after_id: i64, limit: u32) -> Result<Vec<Item>> {
     let mut statement = conn.prepare_cached(
-        "SELECT id, key, destination, attempts, enqueued_at_ms, body FROM outbox_items
+        "SELECT id, key, destination, attempts, enqueued_at_ms, body
+         FROM outbox_items JOIN outbox_bodies USING (id)
          WHERE id > :after AND dead_at_ms IS NULL AND (next_try_ms <= :now OR scheduled_at_ms > :now)
          ORDER BY id LIMIT :limit",
     )?;

@@ -2,10 +2,10 @@
 //!
 //! What must reach another machine is written here in the same transaction as the fact that it tells of, is sent
 //! by the caller as often as it takes, and is removed only when the other side has acknowledged it. The outbox
-//! does not know what it carries, opens no connection, starts no transaction and reads no clock: all of these are
-//! the caller's.
+//! does not know what it carries, opens no connection and reads no clock; connection, transactions and time are the
+//! caller's.
 //!
-//! **State.** Two tables, `outbox_items` and `outbox_meta`, made by [`migrate`] with a schema version of their own.
+//! **State.** Three tables, `outbox_items`, `outbox_bodies` and `outbox_meta`, made by [`migrate`] with a schema version of their own.
 //!
 //! **After a crash.** An item is there exactly if the transaction that enqueued it was committed. One that was
 //! sent and not acknowledged is still due, so that the receiver may see it twice: the idempotency key is what it

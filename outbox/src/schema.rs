@@ -10,11 +10,14 @@ pub const SCHEMA_VERSION: u32 = 1;
 /// Entry `n` brings a file from version `n` to `n + 1`.
 const STEPS: [&str; SCHEMA_VERSION as usize] = [
     // AUTOINCREMENT: an id is never given out twice, so that an answer which comes late, for an item that is gone,
-    // cannot acknowledge another one. The body stands last: a look at the other columns does not read its pages.
+    // cannot acknowledge another one.
+    // The body has a table of its own: an update of the small row would otherwise write the whole body again, which
+    // costs with every failure and needs free pages that a full disk does not have.
     "CREATE TABLE outbox_items (
         id              INTEGER PRIMARY KEY AUTOINCREMENT,
         key             TEXT    NOT NULL UNIQUE,
         destination     TEXT    NOT NULL,
+        bytes           INTEGER NOT NULL,
         enqueued_at_ms  INTEGER NOT NULL,
         -- max_age counts from here: when it was enqueued, or retried as a dead letter.
         live_since_ms   INTEGER NOT NULL,
@@ -29,9 +32,16 @@ const STEPS: [&str; SCHEMA_VERSION as usize] = [
         -- Both set: a dead letter.
         dead_at_ms      INTEGER,
         death           TEXT CHECK (death IN ('refused', 'expired')),
-        body            BLOB    NOT NULL,
         CHECK ((dead_at_ms IS NULL) = (death IS NULL))
-    ) STRICT;",
+    ) STRICT;
+    CREATE TABLE outbox_bodies (
+        id   INTEGER PRIMARY KEY,
+        body BLOB NOT NULL
+    ) STRICT;
+    -- Not a foreign key: those hold only on connections that switch them on.
+    CREATE TRIGGER outbox_body_goes_with_its_item AFTER DELETE ON outbox_items BEGIN
+        DELETE FROM outbox_bodies WHERE id = OLD.id;
+    END;",
 ];
 
 /// Makes the outbox's tables in the caller's file, or brings them up to date, inside the caller's migration.

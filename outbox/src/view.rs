@@ -81,8 +81,7 @@ pub fn dead_letters(conn: &Connection) -> Result<Vec<Entry>> {
 
 fn entries(conn: &Connection, which: &str) -> Result<Vec<Entry>> {
     let mut statement = conn.prepare_cached(&format!(
-        "SELECT id, key, destination, attempts, enqueued_at_ms, next_try_ms, last_error, dead_at_ms, death,
-             length(body) AS bytes
+        "SELECT id, key, destination, attempts, enqueued_at_ms, next_try_ms, last_error, dead_at_ms, death, bytes
          FROM outbox_items WHERE {which} ORDER BY id"
     ))?;
     let entries = statement.query_map([], entry)?;
@@ -111,7 +110,7 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
 pub fn stats(conn: &Connection) -> Result<Stats> {
     let mut statement = conn.prepare_cached(
         "SELECT count(*) FILTER (WHERE dead_at_ms IS NULL) AS waiting, count(dead_at_ms) AS dead,
-             coalesce(sum(length(body)), 0) AS bytes,
+             coalesce(sum(bytes), 0) AS bytes,
              min(enqueued_at_ms) FILTER (WHERE dead_at_ms IS NULL) AS oldest_waiting_ms
          FROM outbox_items",
     )?;
