@@ -5,7 +5,8 @@
 //! does not know what it carries, opens no connection and reads no clock; connection, transactions and time are the
 //! caller's.
 //!
-//! **State.** Three tables, `outbox_items`, `outbox_bodies` and `outbox_meta`, made by [`migrate`] with a schema version of their own.
+//! **State.** Three tables, `outbox_items`, `outbox_bodies` and `outbox_meta`, made by [`migrate`] with a schema
+//! version of their own.
 //!
 //! **After a crash.** An item is there exactly if the transaction that enqueued it was committed. One that was
 //! sent and not acknowledged is still due, so that the receiver may see it twice: the idempotency key is what it
@@ -26,8 +27,8 @@
 //! item, so that a full outbox refuses new work and not the report of work done. Dead letters count because they
 //! take the same disk; the owner makes room by dropping them.
 //!
-//! A full disk is an ordinary error of the statement that met it: the transaction rolls back and the store is as
-//! it was.
+//! A full disk shows as an error of the statement that met it, upon which SQLite rolls back the caller's whole
+//! transaction: give it up, and the store is as it was before.
 //!
 //! # Sending
 //!

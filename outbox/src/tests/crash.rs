@@ -74,19 +74,29 @@ fn a_full_disk_is_an_error_and_what_is_stored_stays_and_can_be_sent() {
 }
 
 #[test]
-fn an_item_half_written_when_the_disk_filled_up_is_not_committed_with_the_rest() {
+fn a_disk_that_fills_up_while_a_body_is_written_takes_the_callers_transaction_back() {
     let file = File::new();
-    file.conn.execute_batch("CREATE TABLE executions (id INTEGER PRIMARY KEY)").unwrap();
     let pages: u32 = file.conn.query_one("PRAGMA page_count", [], |row| row.get(0)).unwrap();
     file.conn.query_row(&format!("PRAGMA max_page_count = {}", pages + 3), [], |_| Ok(())).unwrap();
-
     file.conn.execute_batch("BEGIN").unwrap();
     let item = NewItem { key: "k", destination: HUB, body: &[7; 100_000] };
     enqueue(&file.conn, &item, &Policy::default(), 0).unwrap_err();
-    // A caller that goes on although the report was refused.
-    if !file.conn.is_autocommit() {
-        file.conn.execute_batch("COMMIT").unwrap();
-    }
+    assert!(file.conn.is_autocommit());
+    assert_eq!(stats(&file.conn).unwrap(), Stats::default());
+}
+
+#[test]
+fn an_item_whose_body_could_not_be_written_is_not_committed_with_the_callers_other_rows() {
+    let file = File::new();
+    file.conn
+        .execute_batch(
+            "CREATE TEMP TRIGGER broken BEFORE INSERT ON outbox_bodies BEGIN SELECT RAISE(FAIL, 'broken'); END;
+             CREATE TABLE executions (id INTEGER PRIMARY KEY);
+             BEGIN; INSERT INTO executions VALUES (1);",
+        )
+        .unwrap();
+    enqueue(&file.conn, &NewItem { key: "k", destination: HUB, body: b"" }, &Policy::default(), 0).unwrap_err();
+    file.conn.execute_batch("COMMIT").unwrap();
     assert_eq!(stats(&file.conn).unwrap(), Stats::default());
 }
 
