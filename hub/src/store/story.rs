@@ -1,0 +1,1 @@
+//! The story that every store must be able to tell.
