@@ -118,3 +118,6 @@ pub fn cap_message(message: &str) -> &str {
     }
     message
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,6 +9,8 @@ mod completion;
 mod ids;
 mod js_length;
 mod relay;
+#[cfg(test)]
+mod testing;
 
 pub use clock::{Clock, SystemClock};
 pub use completion::{Completion, CompletionStatus, MAX_MESSAGE_UNITS, MAX_REPORT_UNITS, cap_message};
