@@ -85,7 +85,8 @@ pub(crate) fn any_number() -> impl Strategy<Value = Number> {
         (-1000..1000_i64).prop_map(Number::from),
         near_2_53.clone().prop_map(Number::from),
         near_2_53.prop_map(|n| Number::from(-(n as i64))),
-        proptest::sample::select(vec![u64::MAX, u64::MAX - 1023, u64::MAX - 1024]).prop_map(Number::from),
+        // Integers that gain a digit when they are rounded to an f64.
+        (16..20_u32, 0..99_u64).prop_map(|(digits, below)| Number::from(10_u64.pow(digits) - 1 - below)),
         finite(proptest::num::f64::ANY),
         finite(proptest::sample::select(&TRICKY_NUMBERS[..])),
         finite((-30..30_i32, -99_999..99_999_i32).prop_map(|(exponent, n)| f64::from(n) * 10_f64.powi(exponent))),

@@ -1,0 +1,228 @@
+//! The relay: it comes and fetches (SPEC 1).
+//!
+//! One task decides ([`dispatcher`]); it wakes on the poll interval, on what the owner changes, at the end of a run,
+//! when the laptop wakes up, and when the hub's wake channel speaks. Cycles and the one worker run beside it, so
+//! that neither a slow hub nor a long Graph holds up the other. All state that matters is in the store: whatever
+//! moment the process dies at, the next one goes on from there.
+
+mod command_run;
+mod cycle;
+pub mod dispatcher;
+mod http;
+mod hub;
+pub mod progress;
+pub mod transport;
+mod wake;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::{BoxFuture, OptionFuture};
+use protocol::DeviceId;
+use serde::{Deserialize, Serialize};
+use tokio::sync::{Notify, watch};
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+
+use self::command_run::Taken;
+pub use self::cycle::CycleReport;
+use self::dispatcher::{Action, Dispatcher, Event};
+pub use self::http::{HttpError, HttpTransport};
+pub use self::hub::{HubClient, HubError, Start};
+use self::wake::SleepWatch;
+use crate::runner::Runner;
+use crate::store::{StoreError, commands, executions};
+
+/// How the relay is set up.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// This desktop.
+    pub device: DeviceSettings,
+    /// Between two polls.
+    pub poll_interval: Duration,
+    /// Between two looks at whether a run was cancelled.
+    pub check_interval: Duration,
+    /// Whether to hold a request open at the hub.
+    pub wake_channel: bool,
+}
+
+/// How this desktop names itself.
+#[derive(Debug, Clone)]
+pub struct DeviceSettings {
+    /// Made once, kept in the store.
+    pub id: DeviceId,
+    /// The owner's name for it.
+    pub name: String,
+}
+
+/// How the relay stands with its hub, for `status`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Health {
+    /// When a sync was last answered.
+    pub last_sync_ms: Option<i64>,
+    /// What went wrong in the last cycle.
+    pub problem: Option<String>,
+    /// The hub's clock less ours, in milliseconds.
+    pub clock_skew_ms: i64,
+}
+
+/// The relay. Shared by its loop and by the control socket.
+pub struct Relay {
+    /// Runs Graphs and keeps their history.
+    pub runner: Runner,
+    /// The hub.
+    pub hub: HubClient,
+    /// How it is set up.
+    pub settings: Settings,
+    nudge: Notify,
+    sharing_changed: Notify,
+    check_now: Notify,
+    busy: watch::Sender<bool>,
+    health: Mutex<Health>,
+}
+
+impl Relay {
+    /// A relay that does nothing until [`Relay::run`].
+    pub fn new(runner: Runner, hub: HubClient, settings: Settings) -> Arc<Self> {
+        Arc::new(Self {
+            runner,
+            hub,
+            settings,
+            nudge: Notify::new(),
+            sharing_changed: Notify::new(),
+            busy: watch::Sender::new(false),
+            check_now: Notify::new(),
+            health: Mutex::default(),
+        })
+    }
+
+    /// Starts a cycle at once: the owner changed something that the hub should know.
+    pub fn sharing_changed(&self) {
+        self.sharing_changed.notify_one();
+        self.nudge();
+    }
+
+    fn nudge(&self) {
+        self.nudge.notify_one();
+    }
+
+    /// Whether a command is running.
+    pub fn is_busy(&self) -> bool {
+        *self.busy.borrow()
+    }
+
+    /// How it stands with the hub.
+    pub fn health(&self) -> Health {
+        let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        health.clock_skew_ms = self.hub.skew_ms();
+        health
+    }
+
+    /// Works until `stop` is cancelled, then ends the run that is on and writes down that it was cut off.
+    ///
+    /// # Errors
+    /// [`StoreError`], only from the first look into the database; later ones are told in the log and tried again.
+    pub async fn run(self: Arc<Self>, stop: CancellationToken) -> Result<(), StoreError> {
+        settle_cut_off(&self.runner).await?;
+        let wake_channel =
+            if self.settings.wake_channel { self.listen().boxed() } else { std::future::pending().boxed() };
+        tokio::select! {
+            () = self.decide() => {}
+            () = wake_channel => {}
+            () = stop.cancelled() => {}
+        }
+        // The futures of the worker and of the cycle are gone by now, and with them the worker's process.
+        settle_cut_off(&self.runner).await
+    }
+
+    /// The loop. Never returns.
+    async fn decide(&self) {
+        let mut ticks = interval(self.settings.poll_interval);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let mut sleep_watch = SleepWatch::new(Arc::clone(&self.runner.clock));
+        let mut dispatcher = Dispatcher::default();
+        let mut cycle: OptionFuture<BoxFuture<'_, Event>> = None.into();
+        let mut worker: OptionFuture<BoxFuture<'_, Event>> = None.into();
+        loop {
+            let event = tokio::select! {
+                _ = ticks.tick() => Event::Tick,
+                () = self.nudge.notified() => Event::Nudge,
+                () = sleep_watch.woke_up() => Event::Nudge,
+                Some(ended) = &mut cycle => {
+                    cycle = None.into();
+                    ended
+                }
+                Some(ended) = &mut worker => {
+                    worker = None.into();
+                    self.busy.send_replace(false);
+                    ended
+                }
+            };
+            for action in dispatcher.on(event) {
+                match action {
+                    Action::Run => {
+                        self.busy.send_replace(true);
+                        worker = Some(self.work().boxed()).into();
+                    }
+                    Action::Cycle { accept } => cycle = Some(self.one_cycle(accept).boxed()).into(),
+                }
+            }
+        }
+    }
+
+    async fn one_cycle(&self, accept: bool) -> Event {
+        let (waiting, problem, synced) = match self.cycle(accept).await {
+            Ok(report) => (report.waiting, report.problem.map(|error| error.to_string()), report.synced),
+            Err(error) => (self.waiting().await, Some(error.to_string()), false),
+        };
+        let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+        if problem != health.problem {
+            match &problem {
+                Some(problem) => tracing::warn!(problem, "the hub cannot be served now"),
+                None => tracing::info!("the hub answers again"),
+            }
+        }
+        health.problem = problem;
+        if synced {
+            health.last_sync_ms = Some(self.runner.clock.now_ms());
+        }
+        Event::CycleEnded { waiting }
+    }
+
+    async fn work(&self) -> Event {
+        let hold = match self.run_next().await {
+            Ok(Taken::Done) => false,
+            Ok(Taken::Held | Taken::Nothing) => true,
+            Err(error) => {
+                tracing::error!(%error, "a command cannot be started; it waits");
+                true
+            }
+        };
+        Event::RunEnded { waiting: self.waiting().await, hold }
+    }
+
+    /// A count that cannot be read is taken for none: the next cycle counts again.
+    async fn waiting(&self) -> u32 {
+        self.runner.store.read(commands::waiting).await.unwrap_or_else(|error| {
+            tracing::error!(%error, "waiting commands cannot be counted");
+            0
+        })
+    }
+}
+
+/// Ends what was running when an earlier daemon stopped: no worker outlives its daemon.
+async fn settle_cut_off(runner: &Runner) -> Result<(), StoreError> {
+    let now_ms = runner.clock.now_ms();
+    let (executions, commands) = runner
+        .store
+        .write(move |tx| {
+            let commands = commands::settle_cut_off(tx, now_ms)?;
+            Ok((executions::settle_cut_off(tx, now_ms)?.len(), commands))
+        })
+        .await?;
+    if executions > 0 {
+        tracing::warn!(executions, commands, "runs were cut off by a stop of the daemon; they are settled as failed");
+    }
+    Ok(())
+}
