@@ -10,8 +10,11 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::admin::Admin;
+use crate::command::Event;
 use crate::settings::Settings;
-use crate::store::{Store, StoreError};
+use crate::store::{Actor, Applied, Store, StoreError};
+use crate::wake::Wakes;
+use crate::web;
 
 /// How often the server looks for overdue commands and writes the times of the last syncs.
 const SETTLE_EVERY: Duration = Duration::from_secs(5);
@@ -28,6 +31,7 @@ struct Inner {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     settings: Settings,
+    wakes: Arc<Wakes>,
     /// Cancelled when the server stops, so that calls that wait answer at once.
     closing: CancellationToken,
 }
@@ -41,12 +45,15 @@ impl fmt::Debug for Hub {
 impl Hub {
     /// A hub that keeps its state in `store` and reads the time from `clock`.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, settings: Settings) -> Self {
-        Self { inner: Arc::new(Inner { store, clock, settings, closing: CancellationToken::new() }) }
+        let mut settings = settings;
+        settings.public_url.truncate(settings.public_url.trim_end_matches('/').len());
+        let (wakes, closing) = (Arc::default(), CancellationToken::new());
+        Self { inner: Arc::new(Inner { store, clock, settings, wakes, closing }) }
     }
 
     /// Everything that the hub serves: the relay API, MCP, the metadata for assistants, its health.
     pub fn router(&self) -> Router {
-        Router::new()
+        web::router(self)
     }
 
     /// What the command line does.
@@ -60,12 +67,50 @@ impl Hub {
     /// When the store fails.
     pub async fn settle(&self) -> Result<(), StoreError> {
         let Settings { lease, queue_ttl, .. } = self.inner.settings;
-        self.store().settle_overdue(self.clock().now(), lease, queue_ttl).await?;
+        for settled in self.store().settle_overdue(self.clock().now(), lease, queue_ttl).await? {
+            tracing::info!(command = %settled.id, status = settled.status.as_str(), "settled an overdue command");
+            self.wakes().run_ended(&settled.id);
+        }
         self.store().flush().await
+    }
+
+    /// Applies an event to a command and tells those who wait for what it changes.
+    pub(crate) async fn apply(&self, actor: &Actor, id: &str, event: Event) -> Result<Option<Applied>, StoreError> {
+        let is_cancel = matches!(event, Event::Cancel);
+        let applied = self.store().apply(actor, id, event, self.clock().now(), self.inner.settings.lease).await?;
+        if let Some(applied) = &applied
+            && applied.changed
+        {
+            if applied.state.status.is_settled()
+                && let Ok(id) = id.parse()
+            {
+                self.wakes().run_ended(&id);
+            } else if is_cancel {
+                self.wakes().wake_desktop(&applied.device_id, &applied.project_id);
+            }
+        }
+        Ok(applied)
     }
 
     pub(crate) fn store(&self) -> &dyn Store {
         &*self.inner.store
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.inner.settings
+    }
+
+    pub(crate) fn public_url(&self) -> &str {
+        &self.inner.settings.public_url
+    }
+
+    pub(crate) fn wakes(&self) -> &Arc<Wakes> {
+        &self.inner.wakes
+    }
+
+    /// Ready when the server stops.
+    pub(crate) async fn closing(&self) {
+        self.inner.closing.cancelled().await;
     }
 
     pub(crate) fn clock(&self) -> &dyn Clock {

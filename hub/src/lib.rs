@@ -9,10 +9,14 @@
 mod admin;
 mod app;
 pub mod command;
+mod mcp;
 mod model;
+mod oauth;
 mod settings;
 pub mod store;
 mod token;
+mod wake;
+mod web;
 
 pub use admin::{Admin, AdminError};
 pub use app::{Hub, serve};
