@@ -1,6 +1,6 @@
 //! The report of a finished run and its caps (SPEC 1.7).
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::{ExecutionId, exceeds};
@@ -43,8 +43,8 @@ pub struct Completion {
     pub execution_id: Option<ExecutionId>,
     /// How it ended.
     pub status: CompletionStatus,
-    /// What the script returned.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// What the script returned. A script that returns nothing has the result `null`, which is not the same as none.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub result: Option<Value>,
     /// Why it failed or was cancelled, at most [`MAX_MESSAGE_UNITS`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -66,6 +66,11 @@ pub struct Completion {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes the field by reference")]
 fn is_zero(n: &u64) -> bool {
     *n == 0
+}
+
+/// A field that is there is there, also when it holds `null`.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
 }
 
 impl Completion {

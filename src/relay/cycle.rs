@@ -5,9 +5,9 @@ use serde_json::Value;
 
 use super::Relay;
 use super::hub::HubError;
+use crate::store::StoreError;
 use crate::store::commands::{self, Origin, Received};
 use crate::store::sharing::{self, ProjectShares};
-use crate::store::StoreError;
 
 /// Reports are read from the database so many at a time.
 const PAGE: u32 = 50;
@@ -129,11 +129,7 @@ impl Relay {
         Ok(())
     }
 
-    async fn sync_project(
-        &self,
-        share: ProjectShares,
-        accept: bool,
-    ) -> Result<Result<Received, HubError>, StoreError> {
+    async fn sync_project(&self, share: ProjectShares, accept: bool) -> Result<Result<Received, HubError>, StoreError> {
         if share.left_out > 0 {
             tracing::warn!(project = %share.project, left_out = share.left_out, "more Graphs are shared than a sync tells");
         }

@@ -165,8 +165,7 @@ impl HubClient {
     /// # Errors
     /// [`HubError`]; [`HubError::is_final`] tells whether to try again.
     pub async fn complete(&self, path: &str, body: Vec<u8>, key: &str) -> Result<(), HubError> {
-        let request =
-            Request { path: path.to_owned(), body: Some(body), idempotency_key: Some(key.to_owned()) };
+        let request = Request { path: path.to_owned(), body: Some(body), idempotency_key: Some(key.to_owned()) };
         let reply = self.send(request, self.timeout).await?;
         if reply.status == 409 {
             return Ok(());
@@ -258,7 +257,10 @@ mod tests {
             assert!(answer(status, "").is_final(), "{status}");
         }
         for status in [301, 400, 401, 403, 408, 413, 429, 500, 502, 503] {
-            assert!(!answer(status, "").is_final(), "{status}: a report would be given up although it may still arrive");
+            assert!(
+                !answer(status, "").is_final(),
+                "{status}: a report would be given up although it may still arrive"
+            );
         }
     }
 

@@ -61,6 +61,7 @@ impl Relay {
                 answer = self.wait_once(accept) => answer,
                 // What is worth waking for has changed: ask anew.
                 _ = busy.changed() => continue,
+                () = self.sharing_changed.notified() => continue,
             };
             match answer {
                 Ok(true) => {
@@ -84,8 +85,7 @@ impl Relay {
         let shares = self.runner.store.read(move |connection| sharing::to_sync(connection, &hub)).await;
         let projects: Vec<_> = shares.unwrap_or_default().into_iter().map(|share| share.project).collect();
         if projects.is_empty() {
-            self.sharing_changed.notified().await;
-            return Ok(false);
+            return std::future::pending().await;
         }
         self.hub.wait(projects, accept).await
     }
@@ -111,8 +111,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_laptop_that_slept_is_noticed_and_one_that_did_not_is_left_alone() {
-        let laptop =
-            Arc::new(Laptop { start: (Instant::now(), Timestamp::UNIX_EPOCH), slept: Mutex::default() });
+        let laptop = Arc::new(Laptop { start: (Instant::now(), Timestamp::UNIX_EPOCH), slept: Mutex::default() });
         let mut watch = SleepWatch::new(laptop.clone());
         let hour = Duration::from_secs(3600);
         assert!(tokio::time::timeout(hour, watch.woke_up()).await.is_err(), "nothing happened, but it woke");

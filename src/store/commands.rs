@@ -159,8 +159,7 @@ pub fn refused(connection: &Connection) -> Result<Vec<(String, u32)>, StoreError
     rows(connection, sql, [], |row| Ok((row.get(0)?, row.get(1)?)))
 }
 
-const SELECT: &str =
-    "SELECT id, project_id, session_id, slug, arguments, problem, state, execution_id FROM commands";
+const SELECT: &str = "SELECT id, project_id, session_id, slug, arguments, problem, state, execution_id FROM commands";
 
 fn read(row: &Row<'_>) -> Result<Command, StoreError> {
     let state: String = row.get(6)?;
@@ -242,10 +241,7 @@ pub fn start(
         (id.channel(), &origin.hub, origin.project.as_str(), now_ms),
     )?;
     executions::begin(tx, execution, now_ms)?;
-    tx.execute(
-        "UPDATE commands SET execution_id = $1 WHERE id = $2",
-        (execution.id.to_string(), id.to_string()),
-    )?;
+    tx.execute("UPDATE commands SET execution_id = $1 WHERE id = $2", (execution.id.to_string(), id.to_string()))?;
     Ok(())
 }
 
@@ -293,8 +289,7 @@ pub fn settle_cut_off(tx: &Transaction<'_>, now_ms: i64) -> Result<usize, StoreE
     })?;
     for (id, hub) in &left {
         let execution = get(tx, *id)?.and_then(|command| command.execution);
-        let mut completion =
-            Completion::without_run(protocol::CompletionStatus::Failed, executions::DAEMON_STOPPED);
+        let mut completion = Completion::without_run(protocol::CompletionStatus::Failed, executions::DAEMON_STOPPED);
         completion.execution_id = execution;
         finish(tx, hub, *id, Event::DaemonDied, &completion, now_ms)?;
     }

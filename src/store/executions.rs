@@ -101,7 +101,8 @@ pub fn begin(tx: &Transaction<'_>, new: &NewExecution, now_ms: i64) -> Result<()
 /// # Errors
 /// [`StoreError`].
 pub fn record(tx: &Transaction<'_>, id: ExecutionId, first_seq: u64, events: &[Recorded]) -> Result<(), StoreError> {
-    let mut insert = tx.prepare_cached("INSERT INTO events (execution_id, seq, at_ms, event) VALUES ($1, $2, $3, $4)")?;
+    let mut insert =
+        tx.prepare_cached("INSERT INTO events (execution_id, seq, at_ms, event) VALUES ($1, $2, $3, $4)")?;
     for (seq, recorded) in (first_seq..).zip(events) {
         insert.execute((id.to_string(), seq.cast_signed(), recorded.at_ms, to_json(&recorded.event)?))?;
     }
@@ -201,6 +202,19 @@ fn read(row: &Row<'_>) -> Result<Execution, StoreError> {
 /// [`StoreError`].
 pub fn get(connection: &Connection, id: ExecutionId) -> Result<Option<Execution>, StoreError> {
     optional(connection, &format!("{SELECT} WHERE id = $1"), [id.to_string()], read)
+}
+
+/// The runs that an id names: its own, its command's, or the beginning of either, at least four characters.
+///
+/// # Errors
+/// [`StoreError`].
+pub fn find(connection: &Connection, id: &str) -> Result<Vec<ExecutionId>, StoreError> {
+    if id.len() < 4 || !id.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-') {
+        return Ok(Vec::new());
+    }
+    let sql = "SELECT id FROM executions WHERE id LIKE $1 || '%'
+        UNION SELECT execution_id FROM commands WHERE id LIKE $1 || '%' AND execution_id IS NOT NULL";
+    rows(connection, sql, [id], |row| stored(&row.get::<_, String>(0)?))
 }
 
 /// The latest runs, the newest first.

@@ -37,8 +37,8 @@ pub fn remember_projects(tx: &Transaction<'_>, hub: &str, projects: &[Project]) 
 /// # Errors
 /// [`StoreError`].
 pub fn switch(tx: &Transaction<'_>, hub: &str, project: &ProjectId, on: bool) -> Result<bool, StoreError> {
-    let changed = tx
-        .execute("UPDATE projects SET is_on = $1 WHERE hub = $2 AND id = $3", (on, hub, project.as_str()))?;
+    let changed =
+        tx.execute("UPDATE projects SET is_on = $1 WHERE hub = $2 AND id = $3", (on, hub, project.as_str()))?;
     Ok(changed == 1)
 }
 
@@ -130,9 +130,8 @@ pub fn to_sync(connection: &Connection, hub: &str) -> Result<Vec<ProjectShares>,
 
 fn shares_of(connection: &Connection, hub: &str, project: ProjectId) -> Result<ProjectShares, StoreError> {
     let sql = "SELECT session_id FROM shares WHERE hub = $1 AND project_id = $2 ORDER BY shared_at_ms, session_id";
-    let mut ticked = rows(connection, sql, [hub, project.as_str()], |row| {
-        stored::<GraphSessionId>(&row.get::<_, String>(0)?)
-    })?;
+    let mut ticked =
+        rows(connection, sql, [hub, project.as_str()], |row| stored::<GraphSessionId>(&row.get::<_, String>(0)?))?;
     let left_out = ticked.len().saturating_sub(MAX_SESSIONS_PER_SYNC);
     ticked.truncate(MAX_SESSIONS_PER_SYNC);
     let mut sessions = Vec::with_capacity(ticked.len());
