@@ -43,7 +43,7 @@ impl Admin<'_> {
     }
 
     fn now(&self) -> jiff::Timestamp {
-        self.hub.clock().now()
+        self.hub.now()
     }
 
     /// Makes a project, which has no members yet.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use jiff::Timestamp;
 use protocol::Clock;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -67,7 +68,7 @@ impl Hub {
     /// When the store fails.
     pub async fn settle(&self) -> Result<(), StoreError> {
         let Settings { lease, queue_ttl, .. } = self.inner.settings;
-        for settled in self.store().settle_overdue(self.clock().now(), lease, queue_ttl).await? {
+        for settled in self.store().settle_overdue(self.now(), lease, queue_ttl).await? {
             tracing::info!(command = %settled.id, status = settled.status.as_str(), "settled an overdue command");
             self.wakes().run_ended(&settled.id);
         }
@@ -77,7 +78,7 @@ impl Hub {
     /// Applies an event to a command and tells those who wait for what it changes.
     pub(crate) async fn apply(&self, actor: &Actor, id: &str, event: Event) -> Result<Option<Applied>, StoreError> {
         let is_cancel = matches!(event, Event::Cancel);
-        let applied = self.store().apply(actor, id, event, self.clock().now(), self.inner.settings.lease).await?;
+        let applied = self.store().apply(actor, id, event, self.now(), self.inner.settings.lease).await?;
         if let Some(applied) = &applied
             && applied.changed
         {
@@ -113,8 +114,10 @@ impl Hub {
         self.inner.closing.cancelled().await;
     }
 
-    pub(crate) fn clock(&self) -> &dyn Clock {
-        &*self.inner.clock
+    /// The time of day in whole milliseconds, as the store keeps it: what was answered once is read back the same.
+    pub(crate) fn now(&self) -> Timestamp {
+        let now = self.inner.clock.now();
+        Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now)
     }
 }
 

@@ -151,3 +151,86 @@ fn same(state: CommandState, accepted: bool) -> Step {
 pub fn is_lost(lease_until: i64, online_since: i64, lease_ms: i64, now: i64) -> bool {
     lease_until <= now && online_since.saturating_add(lease_ms) <= now
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use super::*;
+
+    fn states() -> Vec<(&'static str, CommandState)> {
+        let state = |status, attempt, cancel_requested, completion| CommandState {
+            status,
+            attempt,
+            cancel_requested,
+            completion,
+        };
+        use CommandStatus::{Cancelled, Completed, Failed, Queued, Running};
+        vec![
+            ("queued", state(Queued, 0, false, None)),
+            ("running", state(Running, 2, false, None)),
+            ("running, flagged", state(Running, 2, true, None)),
+            ("completed", state(Completed, 2, false, Some(report()))),
+            ("failed", state(Failed, 2, false, Some(Completion::without_run(CompletionStatus::Failed, "x")))),
+            ("cancelled", state(Cancelled, 0, false, Some(Completion::without_run(CompletionStatus::Cancelled, "x")))),
+        ]
+    }
+
+    fn report() -> Completion {
+        Completion { result: Some(7.into()), ..Completion::without_run(CompletionStatus::Completed, "") }
+    }
+
+    fn events() -> Vec<(&'static str, Event)> {
+        vec![
+            ("start 1", Event::Start { attempt: 1 }),
+            ("start 2", Event::Start { attempt: 2 }),
+            ("start 3", Event::Start { attempt: 3 }),
+            ("check", Event::Check(CheckRequest::default())),
+            ("complete", Event::Complete(report())),
+            ("complete as cancelled", Event::Complete(Completion::without_run(CompletionStatus::Cancelled, "no"))),
+            ("cancel", Event::Cancel),
+            ("expire", Event::Expire),
+            ("lost", Event::Lost),
+            ("device revoked", Event::DeviceRevoked),
+        ]
+    }
+
+    /// Every edge of the table, so that a change of any of them has to be meant.
+    #[test]
+    fn every_event_in_every_state() {
+        let mut edges = String::new();
+        for (from, state) in states() {
+            for (name, event) in events() {
+                let Step { state, write, accepted } = step(state.clone(), event);
+                let to = state.status.as_str();
+                let flag = if state.cancel_requested { ", flagged" } else { "" };
+                let write = match write {
+                    Write::Progress(_) => "Progress".to_owned(),
+                    other => format!("{other:?}"),
+                };
+                let verdict = if accepted { "" } else { " (refused)" };
+                writeln!(edges, "{from} -- {name} --> {to}{flag}: {write}{verdict}").unwrap();
+            }
+        }
+        insta::assert_snapshot!(edges);
+    }
+
+    #[test]
+    fn a_settled_command_never_changes() {
+        for (_, before) in states().into_iter().filter(|(_, state)| state.status.is_settled()) {
+            for (name, event) in events() {
+                let after = step(before.clone(), event);
+                assert_eq!((after.state, after.write), (before.clone(), Write::Nothing), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_desktop_that_wakes_up_gets_a_lease_to_speak_for_its_runs() {
+        let (lease, woke) = (60_000, 1_000_000);
+        assert!(!is_lost(500, woke, lease, woke), "the lease ran out while the laptop slept");
+        assert!(!is_lost(500, woke, lease, woke + lease - 1));
+        assert!(is_lost(500, woke, lease, woke + lease));
+        assert!(!is_lost(woke + lease + 1, woke, lease, woke + lease), "its lease is still good");
+    }
+}

@@ -40,7 +40,7 @@ pub(super) fn run(hub: &Hub, run: &RunView) -> Value {
 
 /// Whether a desktop counts as online: its last sync is younger than a lease.
 pub(super) fn is_online(hub: &Hub, last_seen: Option<jiff::Timestamp>) -> bool {
-    let now = hub.clock().now();
+    let now = hub.now();
     last_seen.is_some_and(|seen| now.duration_since(seen).unsigned_abs() < hub.settings().lease)
 }
 

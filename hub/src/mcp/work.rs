@@ -118,7 +118,7 @@ impl Call<'_> {
             arguments: args,
             projects: self.projects(Action::Run),
             max_queued: MAX_QUEUED,
-            now: self.hub.clock().now(),
+            now: self.hub.now(),
         };
         let (id, repeated) = match self.hub.store().queue(command).await? {
             QueueOutcome::Queued { id, device_id, project_id } => {

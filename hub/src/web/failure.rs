@@ -77,7 +77,7 @@ pub(super) async fn tell(State(hub): State<Hub>, request: Request, next: Next) -
     };
     let body = ErrorBody {
         error: ErrorDetail { code: failure.code.to_owned(), message: failure.message.into_owned() },
-        server_time: hub.clock().now(),
+        server_time: hub.now(),
     };
     let (json, text) = Json(body).into_response().into_parts();
     response.headers_mut().extend(json.headers);

@@ -79,7 +79,7 @@ fn is_length_limit(error: &axum::Error) -> bool {
 
 async fn projects(State(hub): State<Hub>, Desktop(device): Desktop) -> Result<Json<ProjectsResponse>, Failure> {
     let projects = hub.store().projects_of(&device.owner).await?;
-    Ok(Json(ProjectsResponse { projects, server_time: hub.clock().now() }))
+    Ok(Json(ProjectsResponse { projects, server_time: hub.now() }))
 }
 
 async fn sync(
@@ -92,7 +92,7 @@ async fn sync(
     }
     let SyncRequest { project_id, device: introduction, known, sessions, accept } = request;
     let input = SyncInput { project_id, device: introduction, known, sessions, accept };
-    let now = hub.clock().now();
+    let now = hub.now();
     let (commands, lost) = match hub.store().sync(&device, input, now, hub.settings().lease).await? {
         SyncOutcome::Synced { commands, lost } => (commands, lost),
         SyncOutcome::NotMember => {
@@ -121,7 +121,7 @@ async fn start(
     Body(StartRequest { attempt }): Body<StartRequest>,
 ) -> Result<Response, Failure> {
     let applied = apply(&hub, device.id, &id, Event::Start { attempt }).await?;
-    let body = StartResponse { status: applied.state.status, server_time: hub.clock().now() };
+    let body = StartResponse { status: applied.state.status, server_time: hub.now() };
     Ok((ok_or_conflict(applied.accepted), Json(body)).into_response())
 }
 
@@ -135,7 +135,7 @@ async fn check(
     Ok(Json(CheckResponse {
         status: state.status,
         cancel_requested: state.cancel_requested || state.status == CommandStatus::Cancelled,
-        server_time: hub.clock().now(),
+        server_time: hub.now(),
     }))
 }
 
@@ -149,7 +149,7 @@ async fn complete(
         return Err(Failure::unprocessable(format!("a report has at most {MAX_REPORT_UNITS} characters")));
     }
     let applied = apply(&hub, device.id, &id, Event::Complete(completion)).await?;
-    let body = CompleteResponse { status: applied.state.status, server_time: hub.clock().now() };
+    let body = CompleteResponse { status: applied.state.status, server_time: hub.now() };
     Ok((ok_or_conflict(applied.accepted), Json(body)).into_response())
 }
 
@@ -177,5 +177,5 @@ async fn wait(
             () = tokio::time::sleep(timeout) => false,
             () = hub.closing() => false,
         };
-    Ok(Json(WaitResponse { wake, server_time: hub.clock().now() }))
+    Ok(Json(WaitResponse { wake, server_time: hub.now() }))
 }

@@ -54,6 +54,21 @@ impl SqliteStore {
     }
 }
 
+#[cfg(test)]
+impl SqliteStore {
+    /// Panics in the middle of a transaction, as a bug would.
+    pub(crate) async fn fail_while_writing(&self) {
+        let result: Result<()> = self
+            .database
+            .write(|tx| {
+                tx.execute("INSERT INTO users (name, created_at) VALUES ('nobody', 0)", [])?;
+                panic!("meant by the test");
+            })
+            .await;
+        assert!(matches!(result, Err(StoreError::Interrupted)));
+    }
+}
+
 fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX / 4)
 }
