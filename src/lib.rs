@@ -4,6 +4,7 @@
 //! [`command`] and [`consent`] decide, without IO. [`store`] keeps, [`relay`] acts, [`control`] lets the command
 //! line reach the daemon, [`cli`] talks to people.
 
+pub mod assistant;
 pub mod cli;
 pub mod command;
 pub mod config;

@@ -14,7 +14,7 @@ use super::message::{Failure, Reply, Request};
 use super::views::{OutboxItem, RunView, StatusView};
 use crate::config::Config;
 use crate::paths::Paths;
-use crate::relay::{DeviceSettings, HttpError, HttpTransport, HubClient, Relay, Settings};
+use crate::relay::{DeviceSettings, HttpError, HttpTransport, HubClient, Relay, Settings, settle_cut_off};
 use crate::runner::Runner;
 use crate::store::executions::{self, Recorded};
 use crate::store::{Store, StoreError, commands, graphs, sharing};
@@ -76,6 +76,7 @@ impl Desktop {
             cancel_grace: CANCEL_GRACE,
         });
         let runner = Runner { engine: Arc::new(fleet.clone()), store, clock, folders: config.folders.clone() };
+        settle_cut_off(&runner).await?;
         let relay = if config.hub.url.is_empty() { None } else { Some(relay(paths, config, &runner).await?) };
         Ok(Self { runner, fleet, relay, models: config.models.keys().cloned().collect(), is_daemon: false })
     }
@@ -254,7 +255,11 @@ fn read_token(path: &Path) -> Result<String, OpenError> {
     }
 }
 
-fn worker_command() -> io::Result<WorkerCommand> {
+/// How this program is started as a worker.
+///
+/// # Errors
+/// What the system says, when the program cannot find itself.
+pub fn worker_command() -> io::Result<WorkerCommand> {
     // On Linux this names the very program that is running, even after an update has replaced its file.
     let program = if cfg!(target_os = "linux") { PathBuf::from("/proc/self/exe") } else { std::env::current_exe()? };
     Ok(WorkerCommand { program, args: vec![WORKER_SUBCOMMAND.into()] })

@@ -211,8 +211,12 @@ impl Relay {
     }
 }
 
-/// Ends what was running when an earlier daemon stopped: no worker outlives its daemon.
-async fn settle_cut_off(runner: &Runner) -> Result<(), StoreError> {
+/// Ends what was running when an earlier process stopped. To be called by the process that holds the database's lock
+/// and runs nothing yet: no worker outlives the process that spawned it.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn settle_cut_off(runner: &Runner) -> Result<(), StoreError> {
     let now_ms = runner.clock.now_ms();
     let (executions, commands) = runner
         .store
@@ -222,7 +226,11 @@ async fn settle_cut_off(runner: &Runner) -> Result<(), StoreError> {
         })
         .await?;
     if executions > 0 {
-        tracing::warn!(executions, commands, "runs were cut off by a stop of the daemon; they are settled as failed");
+        tracing::warn!(
+            executions,
+            commands,
+            "runs were cut off when an earlier process stopped; they are settled as failed"
+        );
     }
     Ok(())
 }
