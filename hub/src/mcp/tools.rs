@@ -65,6 +65,21 @@ fn open(properties: Value, required: &[&str]) -> Value {
     json!({"type": "object", "properties": properties, "required": required})
 }
 
+/// A value that may be null, in the form that clients with a narrow reading of JSON Schema understand too.
+fn nullable(kind: &str, description: &str) -> Value {
+    let mut schema = json!({"anyOf": [{"type": kind}, {"type": "null"}]});
+    if !description.is_empty() {
+        schema["description"] = description.into();
+    }
+    schema
+}
+
+/// Any JSON value, spelled out for the same clients.
+fn any(description: &str) -> Value {
+    let kinds = ["object", "array", "string", "number", "boolean", "null"].map(|kind| json!({"type": kind}));
+    json!({"description": description, "anyOf": kinds})
+}
+
 fn command_id() -> Value {
     json!({"type": "string", "description": "The id that run_graph_session returned."})
 }
@@ -150,8 +165,8 @@ fn run_session() -> Spec {
                 "status": {"enum": ["queued", "running", "completed", "failed", "cancelled"]},
                 "repeated": {"type": "boolean", "description": "the key was known: nothing new was queued"},
                 "desktop_online": {"type": "boolean"},
-                "queue_position": {"type": ["integer", "null"]},
-                "retry_after_s": {"type": ["integer", "null"]},
+                "queue_position": nullable("integer", ""),
+                "retry_after_s": nullable("integer", ""),
             }),
             &["command_id", "status", "repeated"],
         ),
@@ -201,19 +216,19 @@ fn get_run() -> Spec {
                 "status": {"enum": ["queued", "running", "completed", "failed", "cancelled"]},
                 "cancel_requested": {"type": "boolean"},
                 "queued_at": {"type": "string"},
-                "started_at": {"type": ["string", "null"]},
-                "finished_at": {"type": ["string", "null"]},
+                "started_at": nullable("string", ""),
+                "finished_at": nullable("string", ""),
                 "desktop_online": {"type": "boolean"},
-                "queue_position": {"type": ["integer", "null"], "description": "1 is next; null once started"},
+                "queue_position": nullable("integer", "1 is next; null once started"),
                 "progress": progress,
-                "execution_id": {"type": ["string", "null"]},
-                "result": {"description": "what the Graph returned; absent unless it completed and fits"},
+                "execution_id": nullable("string", ""),
+                "result": any("what the Graph returned; absent unless it completed and fits"),
                 "result_truncated": {"type": "boolean"},
-                "message": {"type": ["string", "null"]},
-                "total_tokens": {"type": ["integer", "null"]},
-                "reported_cost": {"type": ["number", "null"], "description": "US dollars"},
+                "message": nullable("string", ""),
+                "total_tokens": nullable("integer", ""),
+                "reported_cost": nullable("number", "US dollars"),
                 "agent_failures": {"type": "integer"},
-                "retry_after_s": {"type": ["integer", "null"], "description": "null once the run is over"},
+                "retry_after_s": nullable("integer", "null once the run is over"),
             }),
             &["command_id", "status", "desktop_online", "result_truncated", "retry_after_s"],
         ),
