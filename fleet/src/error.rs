@@ -58,6 +58,16 @@ impl GraphError {
         self
     }
 
+    /// Refused before the first line ran: `bad_script`, `bad_meta`, `bad_args`, `folder_not_granted`, …
+    pub(crate) fn start(code: &str, message: impl Into<String>) -> Self {
+        Self::new("StartError", code, message)
+    }
+
+    /// The engine itself failed, or a script exhausted its process: `memory`, `stack`, `panic`, `worker`, …
+    pub(crate) fn engine(code: &str, message: impl Into<String>) -> Self {
+        Self::new("EngineError", code, message)
+    }
+
     pub(crate) fn tool(code: &str, message: impl Into<String>) -> Self {
         Self::new("ToolError", code, message)
     }

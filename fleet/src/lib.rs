@@ -23,7 +23,7 @@ mod meta;
 mod models;
 mod outcome;
 mod parent;
-mod source;
+mod schema;
 mod text;
 mod tools;
 mod wire;

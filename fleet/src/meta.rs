@@ -53,8 +53,9 @@ impl Meta {
     /// The path that a folder request means under these arguments.
     pub(crate) fn folder_path<'a>(request: &'a FolderRequest, arguments: &'a Value) -> Result<&'a str, GraphError> {
         let Some(name) = request.from.strip_prefix("args.") else { return Ok(&request.from) };
-        arguments.get(name).and_then(Value::as_str).ok_or_else(|| {
-            GraphError::new("ArgumentError", "bad_args", format!("args.{name} must be the path of a folder"))
-        })
+        arguments
+            .get(name)
+            .and_then(Value::as_str)
+            .ok_or_else(|| GraphError::start("bad_args", format!("args.{name} must be the path of a folder")))
     }
 }

@@ -1,0 +1,164 @@
+//! Between a script's `meta` and its first line: everything that must be right before it may run.
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::limits::ARGUMENT_BYTES;
+use crate::schema::Schema;
+use crate::tools::{Sandbox, Tool};
+use crate::{Access, EffectiveLimits, FolderGrant, FolderRequest, GraphError, Meta};
+
+/// What a script may do, once it is clear.
+pub(super) struct Prepared {
+    pub(super) tools: Vec<Tool>,
+    pub(super) sandbox: Arc<Sandbox>,
+    pub(super) graphs: Vec<String>,
+    pub(super) limits: EffectiveLimits,
+}
+
+/// Checks arguments, tools, folders and limits against what the owner allows.
+pub(super) fn prepare(
+    meta: &Meta,
+    arguments: &Value,
+    grants: &[FolderGrant],
+    limits: &EffectiveLimits,
+) -> Result<Prepared, GraphError> {
+    check_arguments(meta, arguments)?;
+    let tools = meta.tools.iter().map(|name| tool(name)).collect::<Result<_, _>>()?;
+    let mut folders = BTreeMap::new();
+    for (alias, request) in &meta.folders {
+        folders.insert(alias.clone(), folder(alias, request, arguments, grants)?);
+    }
+    let sandbox = Sandbox::open(folders)?;
+    let limits = limits.narrowed_by(&meta.limits);
+    Ok(Prepared { tools, sandbox: Arc::new(sandbox), graphs: meta.graphs.clone(), limits })
+}
+
+fn check_arguments(meta: &Meta, arguments: &Value) -> Result<(), GraphError> {
+    if !arguments.is_object() {
+        return Err(GraphError::start("bad_args", "the arguments must be a JSON object"));
+    }
+    let bytes = arguments.to_string().len();
+    if bytes > ARGUMENT_BYTES {
+        let message = format!("the arguments have {bytes} bytes as JSON; at most {ARGUMENT_BYTES} are allowed");
+        return Err(GraphError::start("bad_args", message));
+    }
+    let Some(schema) = &meta.args else { return Ok(()) };
+    let schema = Schema::new(schema).map_err(|error| GraphError::start("bad_meta", format!("meta.args: {error}")))?;
+    let errors = schema.errors(arguments);
+    if errors.is_empty() { Ok(()) } else { Err(GraphError::start("bad_args", format!("args: {}", errors.join("; ")))) }
+}
+
+fn tool(name: &str) -> Result<Tool, GraphError> {
+    Tool::by_name(name).ok_or_else(|| {
+        let known = Tool::ALL.map(Tool::name).join(", ");
+        GraphError::start("unknown_tool", format!("meta.tools: there is no tool '{name}' here, only {known}"))
+    })
+}
+
+/// The folder that an alias stands for, if the owner granted it.
+fn folder(
+    alias: &str,
+    request: &FolderRequest,
+    arguments: &Value,
+    grants: &[FolderGrant],
+) -> Result<PathBuf, GraphError> {
+    let plain = !alias.is_empty() && alias.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    if !plain {
+        let message = format!("meta.folders: the alias '{alias}' must be of letters, digits, '_' and '-'");
+        return Err(GraphError::start("bad_meta", message));
+    }
+    let wanted = Meta::folder_path(request, arguments)?;
+    let not_found = |path: &Path, error: std::io::Error| {
+        let message = format!("the folder '{alias}' is {}, which cannot be opened: {error}", path.display());
+        GraphError::start("folder_not_found", message)
+    };
+    let mut path = PathBuf::from(wanted).canonicalize().map_err(|error| not_found(Path::new(wanted), error))?;
+    if let Some(sub) = &request.sub {
+        if !Path::new(sub).components().all(|part| matches!(part, Component::Normal(_))) {
+            let message = format!("meta.folders.{alias}.sub must be a path below the folder, without '..'");
+            return Err(GraphError::start("bad_meta", message));
+        }
+        path = path.join(sub).canonicalize().map_err(|error| not_found(&path.join(sub), error))?;
+    }
+    if !path.is_dir() {
+        let message = format!("the folder '{alias}' is {}, which is no folder", path.display());
+        return Err(GraphError::start("folder_not_found", message));
+    }
+    let granted = grants
+        .iter()
+        .filter(|grant| grant.path.canonicalize().is_ok_and(|granted| path.starts_with(granted)))
+        .map(|grant| grant.access)
+        .max();
+    if granted >= Some(request.access) {
+        return Ok(path);
+    }
+    Err(not_granted(alias, &path, request.access))
+}
+
+fn not_granted(alias: &str, path: &Path, access: Access) -> GraphError {
+    let (access, flag) = match access {
+        Access::Read => ("read", "--read"),
+        Access::Write => ("write", "--write"),
+    };
+    let path = path.display();
+    let message = format!(
+        "this Graph wants to {access} the folder {path} (alias '{alias}'), which is not granted: add [[folders]] with \
+         path = \"{path}\" and access = \"{access}\" to config.toml, or {flag} {path} to a local run"
+    );
+    GraphError::start("folder_not_granted", message)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::Limits;
+
+    fn prepared(meta: Value, arguments: Value, grants: &[FolderGrant]) -> Result<Prepared, GraphError> {
+        let meta: Meta = serde_json::from_value(meta).unwrap();
+        prepare(&meta, &arguments, grants, &Limits::default().as_ceiling())
+    }
+
+    fn refusal(meta: Value, arguments: Value, grants: &[FolderGrant]) -> GraphError {
+        prepared(meta, arguments, grants).err().unwrap()
+    }
+
+    #[test]
+    fn arguments_are_checked_before_the_start() {
+        let meta = json!({"args": {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}});
+        assert!(prepared(meta.clone(), json!({"n": 1}), &[]).is_ok());
+        assert_eq!(refusal(meta.clone(), json!({}), &[]).code, "bad_args");
+        assert!(refusal(meta.clone(), json!({"n": "x"}), &[]).message.contains("/n"));
+        assert_eq!(refusal(meta, json!([1]), &[]).code, "bad_args");
+        assert_eq!(refusal(json!({"args": {"type": "what"}}), json!({}), &[]).code, "bad_meta");
+    }
+
+    #[test]
+    fn a_folder_must_lie_inside_a_grant() {
+        let home = tempfile::tempdir().unwrap();
+        let (inside, outside) = (home.path().join("a/b"), home.path().join("c"));
+        std::fs::create_dir_all(&inside).unwrap();
+        std::fs::create_dir_all(&outside).unwrap();
+        let grant = [FolderGrant { path: home.path().join("a"), access: Access::Read }];
+        let meta = |access: &str| json!({"folders": {"in": {"from": "args.folder", "access": access}}});
+        assert!(prepared(meta("read"), json!({"folder": inside}), &grant).is_ok());
+        for (access, folder) in [("read", &outside), ("write", &inside), ("read", &inside.join("../../c"))] {
+            let error = refusal(meta(access), json!({"folder": folder}), &grant);
+            assert_eq!(error.code, "folder_not_granted", "{error}");
+            assert!(error.message.contains("[[folders]]"), "{error}");
+        }
+        assert_eq!(refusal(meta("read"), json!({}), &grant).code, "bad_args");
+        let sub = json!({"folders": {"in": {"from": "args.folder", "access": "read", "sub": "../../c"}}});
+        assert_eq!(refusal(sub, json!({"folder": inside}), &grant).code, "bad_meta");
+    }
+
+    #[test]
+    fn a_tool_that_does_not_exist_is_told_before_the_start() {
+        assert!(refusal(json!({"tools": ["run_command(git *)"]}), json!({}), &[]).message.contains("read_text_file"));
+    }
+}

@@ -1,0 +1,9 @@
+//! The engine from outside: real worker processes, real files, a real HTTP server in a model's place.
+
+mod agents;
+mod cancel;
+mod errors;
+mod files;
+mod hostile;
+mod support;
+mod verbs;
