@@ -30,6 +30,7 @@ use self::gate::{Gate, Refusal};
 use self::handler::Handler;
 use crate::Hub;
 use crate::oauth::Mount;
+use crate::web::{self, Failure};
 
 /// The largest request body. The arguments of a run have their own, smaller limit.
 const MAX_BODY: usize = 1024 * 1024;
@@ -75,17 +76,15 @@ pub(crate) fn routes(hub: &Hub) -> Router<Hub> {
 impl Mcp {
     async fn answer(&self, mount: Mount, request: Request) -> Response {
         let (mut parts, body) = request.into_parts();
-        let Ok(body) = axum::body::to_bytes(body, MAX_BODY).await else {
-            return (StatusCode::PAYLOAD_TOO_LARGE, "the request body is too large").into_response();
+        let body = match web::read_body(body, MAX_BODY).await {
+            Ok(body) => body,
+            Err(failure) => return failure.into_response(),
         };
         let call = Call::read(&body);
         let gate = match &call {
             Call::Tool(name) => match gate::decide(&self.hub, &parts.headers, name).await {
                 Ok(gate) => Some(gate),
-                Err(error) => {
-                    tracing::error!(%error, "the store failed");
-                    return StatusCode::INTERNAL_SERVER_ERROR.into_response();
-                }
+                Err(error) => return Failure::from(error).into_response(),
             },
             Call::ListTools | Call::Other => None,
         };
@@ -149,7 +148,7 @@ async fn with_security_schemes(response: Response) -> Response {
     }
     let (mut parts, body) = response.into_parts();
     let Ok(bytes) = axum::body::to_bytes(body, usize::MAX).await else {
-        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+        return Failure::internal().into_response();
     };
     let Ok(mut message) = serde_json::from_slice::<Value>(&bytes) else {
         return Response::from_parts(parts, Body::from(bytes));

@@ -1,6 +1,7 @@
 //! The hub's HTTP face: which path leads where, and what holds for all of them.
 
 mod auth;
+mod body;
 mod failure;
 mod guard;
 mod relay;
@@ -15,7 +16,8 @@ use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove};
 
 pub(crate) use self::auth::bearer;
-use self::failure::Failure;
+pub(crate) use self::body::read as read_body;
+pub(crate) use self::failure::Failure;
 use crate::oauth::{self, Mount};
 use crate::{Hub, mcp};
 

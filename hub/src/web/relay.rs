@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use axum::extract::{FromRequest, Path, Request, State};
+use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
@@ -13,20 +13,17 @@ use protocol::{
     CheckRequest, CheckResponse, CommandStatus, CompleteResponse, Completion, MAX_REPORT_UNITS, MAX_SESSIONS_PER_SYNC,
     ProjectsResponse, StartRequest, StartResponse, SyncRequest, SyncResponse, WaitRequest, WaitResponse, exceeds, path,
 };
-use serde::de::DeserializeOwned;
 use tower_http::decompression::RequestDecompressionLayer;
 
 use super::Failure;
 use super::auth::Desktop;
+use super::body::Body;
 use crate::Hub;
 use crate::command::Event;
 use crate::store::{Actor, Applied, SyncInput, SyncOutcome};
 
-/// The largest body that is read, after decompression. A report has at most 100,000 UTF-16 units, which is some
-/// 600 kB when each is written as an escape; 100 sessions are far less.
-const MAX_BODY: usize = 2 * 1024 * 1024;
-/// A body that comes slower than this is given up.
-const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+/// At most this many projects in one wait.
+const MAX_WAIT_PROJECTS: usize = 1_000;
 /// The longest that a wait is held (DESIGN §5).
 const MAX_WAIT: Duration = Duration::from_secs(50);
 
@@ -40,41 +37,6 @@ pub(super) fn routes() -> Router<Hub> {
         .route(&step("check"), post(check))
         .route(&step("complete"), post(complete))
         .layer(RequestDecompressionLayer::new())
-}
-
-/// A JSON body, bounded in size and time.
-struct Body<T>(T);
-
-impl<T: DeserializeOwned> FromRequest<Hub> for Body<T> {
-    type Rejection = Failure;
-
-    async fn from_request(request: Request, _: &Hub) -> Result<Self, Failure> {
-        let bytes = read_body(request.into_body(), MAX_BODY).await?;
-        serde_json::from_slice(&bytes).map(Self).map_err(|error| match error.classify() {
-            serde_json::error::Category::Data => Failure::unprocessable(format!("the body is not understood: {error}")),
-            _ => Failure::bad_request(format!("the body is not JSON: {error}")),
-        })
-    }
-}
-
-async fn read_body(body: axum::body::Body, limit: usize) -> Result<axum::body::Bytes, Failure> {
-    match tokio::time::timeout(BODY_TIMEOUT, axum::body::to_bytes(body, limit)).await {
-        Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(error)) if is_length_limit(&error) => Err(Failure::too_large(limit)),
-        Ok(Err(_)) => Err(Failure::bad_request("the body could not be read")),
-        Err(_) => Err(Failure::new(StatusCode::REQUEST_TIMEOUT, "timeout", "the body did not arrive in time")),
-    }
-}
-
-fn is_length_limit(error: &axum::Error) -> bool {
-    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(error) = cause {
-        if error.is::<http_body_util::LengthLimitError>() {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
 }
 
 async fn projects(State(hub): State<Hub>, Desktop(device): Desktop) -> Result<Json<ProjectsResponse>, Failure> {
@@ -168,6 +130,9 @@ async fn wait(
     Desktop(device): Desktop,
     Body(request): Body<WaitRequest>,
 ) -> Result<Json<WaitResponse>, Failure> {
+    if request.projects.len() > MAX_WAIT_PROJECTS {
+        return Err(Failure::unprocessable(format!("a wait names at most {MAX_WAIT_PROJECTS} projects")));
+    }
     let listener = hub.wakes().listen(&device.id);
     let has_work = listener.is_new() && hub.store().has_work(&device.id, &request.projects).await?;
     let timeout = Duration::from_secs(request.timeout_s).min(MAX_WAIT);

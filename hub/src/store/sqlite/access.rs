@@ -116,7 +116,7 @@ pub(super) fn revoke_connection(tx: &Transaction<'_>, id: &str, now: Timestamp) 
     if tx.execute(sql, params![now.as_millisecond(), id])? == 0 {
         return Ok(false);
     }
-    let sql = "SELECT id FROM commands WHERE connection_id = $1 AND status IN ('queued', 'running')";
+    let sql = "SELECT id FROM commands WHERE connection_id = $1 AND (status = 'queued' OR status = 'running')";
     for command in open_commands(tx, sql, id)? {
         commands::apply(tx, &command, Event::Cancel, now.as_millisecond(), 0)?;
     }
@@ -168,7 +168,7 @@ pub(super) fn revoke_device(tx: &Transaction<'_>, id: &str, now: Timestamp) -> R
     }
     tx.execute("DELETE FROM shares WHERE device_id = $1", [id])?;
     tx.execute("DELETE FROM syncs WHERE device_id = $1", [id])?;
-    let sql = "SELECT id FROM commands WHERE device_id = $1 AND status IN ('queued', 'running')";
+    let sql = "SELECT id FROM commands WHERE device_id = $1 AND (status = 'queued' OR status = 'running')";
     for command in open_commands(tx, sql, id)? {
         commands::apply(tx, &command, Event::DeviceRevoked, now.as_millisecond(), 0)?;
     }

@@ -141,7 +141,7 @@ impl Store for SqliteStore {
         lease: Duration,
     ) -> Result<SyncOutcome> {
         let (now, lease_ms) = (now.as_millisecond(), millis(lease));
-        let online_since = self.presence.note(&device.id, &input.project_id, now, lease_ms);
+        let online_since = self.presence.note(&device.id, now, lease_ms);
         let times = Times { now, lease_ms, online_since };
         let digest = syncs::digest(&input.sessions)?;
         let sync = Arc::new((device.clone(), input, digest));
@@ -150,15 +150,21 @@ impl Store for SqliteStore {
             let (device, input, digest) = &*reading;
             syncs::look(tx, device, input, digest, times)
         };
-        if let Look::Done(outcome) = self.database.read(look).await? {
-            return Ok(outcome);
+        let outcome = match self.database.read(look).await? {
+            Look::Done(outcome) => outcome,
+            Look::MustWrite => {
+                let writing = Arc::clone(&sync);
+                let write = move |tx: &rusqlite::Transaction<'_>| {
+                    let (device, input, digest) = &*writing;
+                    syncs::write(tx, device, input, digest, times)
+                };
+                self.database.write(write).await?
+            }
+        };
+        if matches!(outcome, SyncOutcome::Synced { .. }) {
+            self.presence.synced(&device.id, &sync.1.project_id, now);
         }
-        self.database
-            .write(move |tx| {
-                let (device, input, digest) = &*sync;
-                syncs::write(tx, device, input, digest, times)
-            })
-            .await
+        Ok(outcome)
     }
 
     async fn apply(

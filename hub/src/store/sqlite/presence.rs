@@ -45,8 +45,8 @@ impl Presence {
         Ok(Self { desktops: Mutex::new(desktops) })
     }
 
-    /// Notes a sync and answers since when the desktop is online.
-    pub(super) fn note(&self, device: &DeviceId, project: &ProjectId, now: i64, lease_ms: i64) -> i64 {
+    /// Notes that the desktop called and answers since when it is online.
+    pub(super) fn note(&self, device: &DeviceId, now: i64, lease_ms: i64) -> i64 {
         let mut desktops = self.lock();
         let seen = desktops.entry(device.clone()).or_default();
         if seen.last.saturating_add(lease_ms) < now {
@@ -54,11 +54,19 @@ impl Presence {
         }
         seen.last = seen.last.max(now);
         seen.dirty = true;
+        seen.since
+    }
+
+    /// Notes a sync that was taken: only then is the project known to be one of the desktop's.
+    pub(super) fn synced(&self, device: &DeviceId, project: &ProjectId, now: i64) {
+        let mut desktops = self.lock();
+        let Some(seen) = desktops.get_mut(device) else {
+            return;
+        };
         match seen.projects.get_mut(project) {
             Some(at) => *at = now,
             None => drop(seen.projects.insert(project.clone(), now)),
         }
-        seen.since
     }
 
     /// The last sync of any project.

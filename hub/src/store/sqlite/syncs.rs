@@ -18,6 +18,14 @@ use crate::store::{Result, SharedSession, SyncInput, SyncOutcome};
 const MAX_COMMANDS: usize = 100;
 const MAX_ARGUMENT_BYTES: usize = 4 * 1024 * 1024;
 
+// Run at every sync, so held to an index by the same test as those of `commands`.
+pub(super) const RUNNING: &str =
+    "SELECT id, project_id, lease_until FROM commands WHERE device_id = $1 AND status = 'running'";
+pub(super) const QUEUED: &str = "SELECT id, graph_session_id, slug, arguments, queued_at FROM commands
+     WHERE device_id = $1 AND status = 'queued' AND project_id = $2 ORDER BY seq";
+pub(super) const WORK: &str = "SELECT 1 FROM commands WHERE device_id = $1 AND project_id = $2
+     AND (status = 'queued' OR (status = 'running' AND cancel_requested = 1))";
+
 /// The times of one sync, in milliseconds since the epoch.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Times {
@@ -97,8 +105,7 @@ struct Leases {
 /// Of the device's running commands, those that it lists and those that it has lost. A sync speaks only for its
 /// own project when it leaves a command out, but for any when it lists one.
 fn leases(tx: &Transaction<'_>, device: &DeviceId, input: &SyncInput, times: Times) -> Result<Leases> {
-    let sql = "SELECT id, project_id, lease_until FROM commands WHERE device_id = $1 AND status = 'running'";
-    let mut statement = tx.prepare_cached(sql)?;
+    let mut statement = tx.prepare_cached(RUNNING)?;
     let running = all(statement.query([device.as_str()])?, |row| {
         Ok((parsed::<CommandId>(row, 0, "command id")?, parsed::<ProjectId>(row, 1, "project id")?, row.get(2)?))
     })?;
@@ -172,10 +179,7 @@ fn queued(tx: &Transaction<'_>, device: &DeviceId, input: &SyncInput) -> Result<
     if !input.accept {
         return Ok(Vec::new());
     }
-    let mut statement = tx.prepare_cached(
-        "SELECT id, graph_session_id, slug, arguments, queued_at FROM commands
-         WHERE device_id = $1 AND status = 'queued' AND project_id = $2 ORDER BY seq",
-    )?;
+    let mut statement = tx.prepare_cached(QUEUED)?;
     let mut rows = statement.query(params![device.as_str(), input.project_id.as_str()])?;
     let mut commands = Vec::new();
     let mut bytes = 0;
@@ -197,10 +201,7 @@ fn queued(tx: &Transaction<'_>, device: &DeviceId, input: &SyncInput) -> Result<
 
 /// Whether the device has something to fetch or to cancel in one of the projects.
 pub(super) fn has_work(tx: &Transaction<'_>, device: &DeviceId, projects: &[ProjectId]) -> Result<bool> {
-    let mut statement = tx.prepare_cached(
-        "SELECT 1 FROM commands WHERE device_id = $1 AND project_id = $2
-         AND (status = 'queued' OR (status = 'running' AND cancel_requested = 1))",
-    )?;
+    let mut statement = tx.prepare_cached(WORK)?;
     for project in projects {
         if statement.exists(params![device.as_str(), project.as_str()])? {
             return Ok(true);
@@ -220,7 +221,7 @@ pub(super) fn shared_sessions(
         "SELECT s.metadata, d.name, d.id FROM shares s
          JOIN devices d ON d.id = s.device_id
          JOIN members m ON m.project_id = s.project_id AND m.user_name = d.owner
-         WHERE s.project_id = $1 ORDER BY s.device_id, s.position LIMIT $2",
+         WHERE s.project_id = $1 ORDER BY d.last_seen_at DESC, s.device_id, s.position LIMIT $2",
     )?;
     let mut sessions = all(statement.query(params![project.as_str(), limit])?, |row| {
         let device: DeviceId = parsed(row, 2, "device id")?;
