@@ -1,7 +1,5 @@
 //! A hub in memory with one project, one desktop and one assistant, and the calls that each of them makes.
 
-#![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
