@@ -265,12 +265,67 @@ mod tests {
             ("[hub]\npoll_interval = '10ms'", "hub.poll_interval must be at least 1s"),
             ("[hub]\nurl = 'http://hub.example.com'", "must be https"),
             ("[hub]\nurl = 'ftp://hub.example.com'", "https URL"),
-            ("[[folders]]\npath = 'notes'", "must be absolute"),
+            ("[[folders]]\npath = 'notes'\naccess = 'read'", "must be absolute"),
+            ("[[folders]]\npath = '/notes'", "missing field `access`"),
             ("default_model = 'local'", "no [models.local]"),
         ];
         for (text, expected) in cases {
             let error = parse(text).unwrap_err().to_string();
             assert!(error.contains(expected) && error.contains("config.toml"), "{text}: {error}");
+        }
+    }
+
+    const EXAMPLE: &str = include_str!("../config.example.toml");
+
+    /// The file is what people read to learn the keys: it must show each one, with the value it has without the file.
+    #[test]
+    fn the_example_shows_every_key_with_its_default() {
+        let shown = parse(EXAMPLE).unwrap();
+        // Limits are optional in the file; what counts is what they come to.
+        assert_eq!(shown.limits.as_ceiling(), Limits::default().as_ceiling());
+        let rest = |config: &Config| format!("{:?}", Config { limits: Limits::default(), ..config.clone() });
+        assert_eq!(rest(&shown), rest(&Config::default()));
+    }
+
+    /// Every line that is commented out but for its explanation is a key too: with all of them in force the file
+    /// still parses.
+    #[test]
+    fn the_examples_optional_keys_are_keys() {
+        let in_force: String = EXAMPLE
+            .lines()
+            .map(|line| line.strip_prefix("# ").filter(|rest| is_toml(rest)).unwrap_or(line).to_owned() + "\n")
+            .collect();
+        let config = parse(&in_force).unwrap();
+        assert_eq!(config.default_model.as_deref(), Some("local"));
+        assert_eq!((config.folders.len(), config.models.len()), (1, 1));
+        assert_eq!(config.limits.max_tokens, Some(200_000));
+    }
+
+    fn is_toml(line: &str) -> bool {
+        line.starts_with('[') || line.split_once(" = ").is_some_and(|(key, _)| !key.contains(' '))
+    }
+
+    #[test]
+    fn the_example_leaves_no_key_out() {
+        let keys_of = |text: &str, table: &str| -> Vec<String> {
+            let start = text.find(&format!("[{table}]")).unwrap();
+            text[start..]
+                .lines()
+                .skip(1)
+                .take_while(|line| !line.starts_with('['))
+                .filter_map(|line| line.trim_start_matches("# ").split_once(" = "))
+                .map(|(key, _)| key.to_owned())
+                .collect()
+        };
+        for table in ["hub", "device", "limits", "outbox", "log", "models.local"] {
+            let shown = keys_of(EXAMPLE, table);
+            let unknown = format!("[{table}]\nno_such_key = 1\nbase_url = ''\nmodel = ''");
+            let unknown = if table == "models.local" { unknown } else { format!("[{table}]\nno_such_key = 1") };
+            let error = parse(&unknown).unwrap_err().to_string();
+            let expected = error.split("expected ").nth(1).unwrap_or_else(|| panic!("{error}"));
+            for key in expected.split('`').skip(1).step_by(2) {
+                assert!(shown.iter().any(|shown| shown == key), "config.example.toml does not show {table}.{key}");
+            }
         }
     }
 

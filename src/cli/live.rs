@@ -183,6 +183,13 @@ mod tests {
             .filter_map(|(ms, event)| narrator.line(&Recorded { at_ms: 1_000 + ms, event }))
             .collect();
         insta::assert_snapshot!(lines.join("\n"), @r"
+        0.0s  run      digest (00000000-0000-0000-0000-000000000000)
+        0.4s  phase    Read
+        1.3s  tool     read_text_file in/a.txt (480 bytes in 12 ms)
+        1.8s  agent    a.txt started on local
+        2.2s  agent    a.txt done in 2.3 s, about 100 tokens
+        2.7s  progress 1/2 a.txt
+        3.1s  log      half [2J way
         ");
     }
 }
