@@ -122,13 +122,6 @@ pub struct WaitRequest {
     pub projects: Vec<ProjectId>,
     /// How long the hub may hold the call, at most 50 s.
     pub timeout_s: u64,
-    /// Whether a queued command could be taken now; a busy desktop only wants to hear of cancels.
-    #[serde(default = "yes")]
-    pub accept: bool,
-}
-
-fn yes() -> bool {
-    true
 }
 
 /// Answer to [`path::WAIT`].

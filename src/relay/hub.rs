@@ -93,7 +93,7 @@ impl HubError {
 pub enum Start {
     /// The run may begin.
     Agreed,
-    /// It was cancelled, or is gone.
+    /// It was cancelled, is settled, is gone, or will never be agreed to.
     Denied,
 }
 
@@ -141,10 +141,11 @@ impl HubClient {
     pub async fn start(&self, id: CommandId, attempt: u32) -> Result<Start, HubError> {
         let reply = self.post(&path::command(&id, "start"), &StartRequest { attempt }).await?;
         match reply.status {
-            404 | 409 | 410 => Ok(Start::Denied),
+            404 | 409 | 410 | 422 => Ok(Start::Denied),
             _ => match parse::<StartResponse>(&success(reply)?)?.status {
                 CommandStatus::Running => Ok(Start::Agreed),
-                CommandStatus::Cancelled => Ok(Start::Denied),
+                // Asked for again and again, what has ended would keep all others waiting.
+                settled if settled.is_settled() => Ok(Start::Denied),
                 other => Err(HubError::Malformed(format!("a start that leaves the command {}", other.as_str()))),
             },
         }
@@ -175,13 +176,12 @@ impl HubClient {
         Ok(())
     }
 
-    /// Waits until there is something to do in one of the projects (with `accept` false: something to cancel), or
-    /// the hub ends the wait.
+    /// Waits until there is something to do in one of the projects, or the hub ends the wait.
     ///
     /// # Errors
     /// [`HubError`].
-    pub async fn wait(&self, projects: Vec<ProjectId>, accept: bool) -> Result<bool, HubError> {
-        let body = json(&WaitRequest { projects, timeout_s: WAIT.as_secs(), accept })?;
+    pub async fn wait(&self, projects: Vec<ProjectId>) -> Result<bool, HubError> {
+        let body = json(&WaitRequest { projects, timeout_s: WAIT.as_secs() })?;
         let request = Request { path: path::WAIT.to_owned(), body: Some(body), idempotency_key: None };
         let reply = self.send(request, WAIT + self.timeout).await?;
         Ok(parse::<WaitResponse>(&success(reply)?)?.wake)
@@ -209,7 +209,8 @@ fn json<T: Serialize>(body: &T) -> Result<Vec<u8>, HubError> {
 }
 
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, HubError> {
-    serde_json::from_slice(body).map_err(|error| HubError::Malformed(error.to_string()))
+    // The error may quote what came, which may be megabytes.
+    serde_json::from_slice(body).map_err(|error| HubError::Malformed(shortened(&error.to_string())))
 }
 
 /// The body of a 2xx, or what the status means.

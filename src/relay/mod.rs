@@ -11,18 +11,21 @@ pub mod dispatcher;
 mod http;
 mod hub;
 pub mod progress;
+#[cfg(test)]
+mod tests;
 pub mod transport;
 mod wake;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, OptionFuture};
 use protocol::DeviceId;
 use serde::{Deserialize, Serialize};
-use tokio::sync::{Notify, watch};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::sync::Notify;
+use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use self::command_run::Taken;
@@ -78,8 +81,10 @@ pub struct Relay {
     nudge: Notify,
     sharing_changed: Notify,
     check_now: Notify,
-    busy: watch::Sender<bool>,
+    busy: AtomicBool,
     health: Mutex<Health>,
+    /// Until when the hub wants no sync, and how it said so.
+    left_alone: Mutex<Option<(Instant, HubError)>>,
 }
 
 impl Relay {
@@ -91,9 +96,10 @@ impl Relay {
             settings,
             nudge: Notify::new(),
             sharing_changed: Notify::new(),
-            busy: watch::Sender::new(false),
+            busy: AtomicBool::new(false),
             check_now: Notify::new(),
             health: Mutex::default(),
+            left_alone: Mutex::default(),
         })
     }
 
@@ -109,12 +115,12 @@ impl Relay {
 
     /// Whether a command is running.
     pub fn is_busy(&self) -> bool {
-        *self.busy.borrow()
+        self.busy.load(Ordering::Relaxed)
     }
 
     /// How it stands with the hub.
     pub fn health(&self) -> Health {
-        let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut health = lock(&self.health).clone();
         health.clock_skew_ms = self.hub.skew_ms();
         health
     }
@@ -124,7 +130,7 @@ impl Relay {
     /// # Errors
     /// [`StoreError`], only from the first look into the database; later ones are told in the log and tried again.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) -> Result<(), StoreError> {
-        settle_cut_off(&self.runner).await?;
+        self.settle_cut_off().await?;
         let wake_channel =
             if self.settings.wake_channel { self.listen().boxed() } else { std::future::pending().boxed() };
         tokio::select! {
@@ -133,7 +139,15 @@ impl Relay {
             () = stop.cancelled() => {}
         }
         // The futures of the worker and of the cycle are gone by now, and with them the worker's process.
-        settle_cut_off(&self.runner).await
+        self.settle_cut_off().await
+    }
+
+    /// Ends the commands that were running. A run that the owner has started is none of the relay's.
+    async fn settle_cut_off(&self) -> Result<(), StoreError> {
+        let now_ms = self.runner.clock.now_ms();
+        let commands = self.runner.store.write(move |tx| commands::settle_cut_off(tx, now_ms)).await?;
+        tell_cut_off(commands);
+        Ok(())
     }
 
     /// The loop. Never returns.
@@ -155,14 +169,14 @@ impl Relay {
                 }
                 Some(ended) = &mut worker => {
                     worker = None.into();
-                    self.busy.send_replace(false);
+                    self.busy.store(false, Ordering::Relaxed);
                     ended
                 }
             };
             for action in dispatcher.on(event) {
                 match action {
                     Action::Run => {
-                        self.busy.send_replace(true);
+                        self.busy.store(true, Ordering::Relaxed);
                         worker = Some(self.work().boxed()).into();
                     }
                     Action::Cycle { accept } => cycle = Some(self.one_cycle(accept).boxed()).into(),
@@ -176,7 +190,7 @@ impl Relay {
             Ok(report) => (report.waiting, report.problem.map(|error| error.to_string()), report.synced),
             Err(error) => (self.waiting().await, Some(error.to_string()), false),
         };
-        let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut health = lock(&self.health);
         if problem != health.problem {
             match &problem {
                 Some(problem) => tracing::warn!(problem, "the hub cannot be served now"),
@@ -202,9 +216,15 @@ impl Relay {
         Event::RunEnded { waiting: self.waiting().await, hold }
     }
 
+    /// What a hub that was left has sent waits for its return: it is not for this worker.
+    async fn count_waiting(&self) -> Result<u32, StoreError> {
+        let hub = self.hub.base_url().to_owned();
+        self.runner.store.read(move |connection| commands::waiting_from(connection, &hub)).await
+    }
+
     /// A count that cannot be read is taken for none: the next cycle counts again.
     async fn waiting(&self) -> u32 {
-        self.runner.store.read(commands::waiting).await.unwrap_or_else(|error| {
+        self.count_waiting().await.unwrap_or_else(|error| {
             tracing::error!(%error, "waiting commands cannot be counted");
             0
         })
@@ -218,19 +238,21 @@ impl Relay {
 /// [`StoreError`].
 pub async fn settle_cut_off(runner: &Runner) -> Result<(), StoreError> {
     let now_ms = runner.clock.now_ms();
-    let (executions, commands) = runner
+    let runs = runner
         .store
-        .write(move |tx| {
-            let commands = commands::settle_cut_off(tx, now_ms)?;
-            Ok((executions::settle_cut_off(tx, now_ms)?.len(), commands))
-        })
+        .write(move |tx| Ok(commands::settle_cut_off(tx, now_ms)? + executions::settle_cut_off(tx, now_ms)?.len()))
         .await?;
-    if executions > 0 {
-        tracing::warn!(
-            executions,
-            commands,
-            "runs were cut off when an earlier process stopped; they are settled as failed"
-        );
-    }
+    tell_cut_off(runs);
     Ok(())
+}
+
+fn tell_cut_off(runs: usize) {
+    if runs > 0 {
+        tracing::warn!(runs, "runs were cut off by a stop; they are settled as failed");
+    }
+}
+
+/// Nothing that can panic happens under these locks.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -21,7 +21,10 @@ const SLEPT: Duration = Duration::from_secs(5);
 const WAIT_RETRY: Duration = Duration::from_secs(20);
 
 /// How long a cycle that the wake channel started is given to take what woke it.
-const TAKE: Duration = Duration::from_millis(250);
+const TAKE: Duration = Duration::from_millis(10);
+
+/// The same, while a run is on and only a cancel can be taken.
+const TAKE_BUSY: Duration = Duration::from_millis(250);
 
 /// Notices that the laptop slept. Timers stand still meanwhile, the wall clock does not.
 pub(super) struct SleepWatch {
@@ -54,22 +57,19 @@ impl SleepWatch {
 impl Relay {
     /// The wake channel: one request held open at the hub while a project is on. Never returns.
     pub(super) async fn listen(&self) {
-        let mut busy = self.busy.subscribe();
         loop {
-            let accept = !*busy.borrow_and_update();
             let answer = tokio::select! {
-                answer = self.wait_once(accept) => answer,
+                answer = self.wait_once() => answer,
                 // What is worth waking for has changed: ask anew.
-                _ = busy.changed() => continue,
                 () = self.sharing_changed.notified() => continue,
             };
             match answer {
                 Ok(true) => {
                     self.nudge();
                     self.check_now.notify_one();
-                    // What woke us is still there until the cycle or the check has taken it: asked again at once,
-                    // the hub would answer at once.
-                    sleep(TAKE).await;
+                    // What woke us may still be there until the cycle or the check has taken it, and a busy worker
+                    // takes nothing: asked again at once, a hub could answer at once, over and over.
+                    sleep(if self.is_busy() { TAKE_BUSY } else { TAKE }).await;
                 }
                 Ok(false) => {}
                 Err(error) => {
@@ -80,14 +80,14 @@ impl Relay {
         }
     }
 
-    async fn wait_once(&self, accept: bool) -> Result<bool, HubError> {
+    async fn wait_once(&self) -> Result<bool, HubError> {
         let hub = self.hub.base_url().to_owned();
         let shares = self.runner.store.read(move |connection| sharing::to_sync(connection, &hub)).await;
         let projects: Vec<_> = shares.unwrap_or_default().into_iter().map(|share| share.project).collect();
         if projects.is_empty() {
             return std::future::pending().await;
         }
-        self.hub.wait(projects, accept).await
+        self.hub.wait(projects).await
     }
 }
 

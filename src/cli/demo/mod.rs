@@ -95,7 +95,7 @@ async fn ask(story: &Story, assistant: &Assistant, project: &str, folder: &Path)
     );
 
     let request = json!({
-        "graph_session_id": session["id"],
+        "graph_session_id": session["graph_session_id"],
         "arguments": {"folder": folder.to_string_lossy()},
         "idempotency_key": format!("demo-{}", uuid::Uuid::new_v4()),
     });
@@ -120,7 +120,7 @@ async fn watch(story: &Story, assistant: &Assistant, command: &str) -> Result<Va
     loop {
         let run = assistant.call("get_graph_run", json!({"command_id": command, "wait_s": LOOK_S})).await?;
         let status = run["status"].as_str().unwrap_or("unknown").to_owned();
-        let now = match run["phase"].as_str().or(run["progress"]["phase"].as_str()) {
+        let now = match run["progress"]["phase"].as_str() {
             Some(phase) if status == "running" => format!("{status}, {phase}"),
             _ => status.clone(),
         };
