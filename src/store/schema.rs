@@ -3,11 +3,13 @@
 //! `user_version` counts the steps that a file has taken. A newer file is refused before anything is written
 //! to it; an older one is copied beside itself, then taken through the missing steps in one transaction.
 
-use std::path::Path;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags, Transaction};
 
-use super::StoreError;
+use super::{StoreError, make_private};
 
 /// One step from a version to the next.
 pub(super) type Step = fn(&Transaction<'_>) -> Result<(), StoreError>;
@@ -52,15 +54,28 @@ fn version(connection: &Connection) -> Result<usize, StoreError> {
 
 /// A whole copy, made by SQLite itself, so that pages still in the write-ahead log are in it.
 fn back_up(connection: &Connection, path: &Path, found: usize) -> Result<(), StoreError> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".v{found}.bak"));
-    let copy = path.with_file_name(name);
+    let copy = beside(path, &format!(".v{found}.bak"));
     if copy.exists() {
         // An earlier attempt at this very step was cut short after its copy; that copy is the better one.
         return Ok(());
     }
-    connection.execute("VACUUM INTO ?1", [copy.to_string_lossy().as_ref()])?;
-    Ok(())
+    // It gets its name when it is whole: a copy that was cut short must not pass for one.
+    let part = beside(path, &format!(".v{found}.bak.part"));
+    let unusable = |source| StoreError::File { path: part.clone(), source };
+    match fs::remove_file(&part) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(unusable(error)),
+        _ => {}
+    }
+    make_private(&part)?;
+    let name = part.to_str().ok_or_else(|| unusable(io::ErrorKind::InvalidFilename.into()))?;
+    connection.execute("VACUUM INTO ?1", [name])?;
+    fs::rename(&part, &copy).map_err(unusable)
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(suffix);
+    path.with_file_name(name)
 }
 
 fn first(tx: &Transaction<'_>) -> Result<(), StoreError> {
