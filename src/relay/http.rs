@@ -12,6 +12,12 @@ use super::transport::{MAX_ANSWER_BYTES, Reply, Request, Transport, TransportErr
 /// A connection that is not there within this time will not come.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// With a request under way, the connection is asked for a sign of life this often.
+const PING: Duration = Duration::from_secs(15);
+
+/// A connection that gives none within this time is dead.
+const PONG: Duration = Duration::from_secs(10);
+
 /// Speaks HTTP to one hub with one device token.
 pub struct HttpTransport {
     client: Client,
@@ -48,6 +54,10 @@ impl HttpTransport {
             .redirect(redirect::Policy::none())
             .connect_timeout(CONNECT_TIMEOUT)
             .pool_max_idle_per_host(2)
+            // After a sleep or a change of network the connection may be dead without a word. HTTP/2 would go on using
+            // it for minutes, until TCP gives up.
+            .http2_keep_alive_interval(PING)
+            .http2_keep_alive_timeout(PONG)
             .build()?;
         Ok(Self { client, base: url.as_str().trim_end_matches('/').to_owned() })
     }
