@@ -1,7 +1,9 @@
 //! Commands, from the sync that brought them to the report that the hub has.
 
-use protocol::{BadCommand, CommandId, Completion, ExecutionId, GraphSessionId, ProjectId, QueuedCommand, path};
-use rusqlite::{Connection, Row, Transaction};
+use protocol::{
+    BadCommand, CommandId, Completion, ExecutionId, GraphSessionId, ProjectId, QueuedCommand, cap_message, path,
+};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction};
 use serde_json::{Map, Value};
 
 use super::{StoreError, executions, optional, rows, stored, stored_json, to_json};
@@ -9,6 +11,9 @@ use crate::command::{self, Event, State};
 
 /// Commands held back at most: a hub cannot fill the disk with them, it keeps what is not taken.
 const MAX_WAITING: u32 = 1_000;
+
+/// Bytes that a command's slug and arguments may take as JSON. The engine takes no larger arguments either.
+const MAX_COMMAND_BYTES: usize = 256 * 1024;
 
 /// Kinds of nonsense that are remembered at most.
 const MAX_REFUSED: u32 = 200;
@@ -55,7 +60,7 @@ pub struct Received {
     pub known: usize,
     /// Left at the hub, for want of room here.
     pub left: usize,
-    /// Refused: their ids are no UUIDs.
+    /// Refused for the first time, since their ids are no UUIDs; what comes with every sync is told once.
     pub refused: Vec<String>,
 }
 
@@ -70,15 +75,18 @@ pub fn receive(
     policy: &outbox::Policy,
     now_ms: i64,
 ) -> Result<Received, StoreError> {
-    let mut received = Received::default();
+    let (entries, too_many) = entries.split_at(entries.len().min(MAX_WAITING as usize));
+    let mut received = Received { left: too_many.len(), ..Received::default() };
     for entry in entries {
         let parsed = QueuedCommand::parse(entry);
         let id = match &parsed {
             Ok(command) => command.command_id,
             Err(BadCommand::Body { command_id, .. }) => *command_id,
             Err(BadCommand::Id(error)) => {
-                refuse(tx, &origin.hub, &error.to_string(), now_ms)?;
-                received.refused.push(error.to_string());
+                let reason = error.to_string();
+                if refuse(tx, &origin.hub, &reason, now_ms)? {
+                    received.refused.push(reason);
+                }
                 continue;
             }
         };
@@ -87,7 +95,7 @@ pub fn receive(
         } else if !may_take(tx, policy)? {
             received.left += 1;
         } else {
-            insert(tx, origin, id, parsed.map_err(|error| error.to_string()), now_ms)?;
+            insert(tx, origin, id, parsed.map_err(|error| error.to_string()).and_then(bounded), now_ms)?;
             received.new += 1;
         }
     }
@@ -116,7 +124,8 @@ fn insert(
     let state = command::next(None, Event::Brought)?;
     let (command, problem) = match parsed {
         Ok(command) => (Some(command), None),
-        Err(problem) => (None, Some(problem)),
+        // It may quote what came, which may be megabytes.
+        Err(problem) => (None, Some(cap_message(&problem).to_owned())),
     };
     let arguments = command.as_ref().map_or_else(|| Ok("{}".to_owned()), |command| to_json(&command.arguments))?;
     tx.execute(
@@ -138,16 +147,26 @@ fn insert(
     Ok(())
 }
 
-/// Remembers a command that cannot even be named, so that the owner can see what the hub sent.
-fn refuse(tx: &Transaction<'_>, hub: &str, reason: &str, now_ms: i64) -> Result<(), StoreError> {
-    tx.execute(
+/// A hub cannot fill the disk with what it wants to be run.
+fn bounded(command: QueuedCommand) -> Result<QueuedCommand, String> {
+    let bytes = command.slug.len() + serde_json::to_string(&command.arguments).map_or(usize::MAX, |text| text.len());
+    if bytes > MAX_COMMAND_BYTES {
+        return Err(format!("the command is larger than {} KiB", MAX_COMMAND_BYTES / 1024));
+    }
+    Ok(command)
+}
+
+/// Remembers a command that cannot even be named, so that the owner can see what the hub sent. True the first time.
+fn refuse(tx: &Transaction<'_>, hub: &str, reason: &str, now_ms: i64) -> Result<bool, StoreError> {
+    let mut times = tx.prepare_cached(
         "INSERT INTO refused_commands (hub, reason, at_ms) SELECT $1, $2, $3
             WHERE (SELECT count(*) FROM refused_commands) < $4
             OR EXISTS (SELECT 1 FROM refused_commands WHERE hub = $1 AND reason = $2)
-         ON CONFLICT (hub, reason) DO UPDATE SET at_ms = excluded.at_ms, times = times + 1",
-        (hub, reason, now_ms, MAX_REFUSED),
+         ON CONFLICT (hub, reason) DO UPDATE SET at_ms = excluded.at_ms, times = times + 1
+         RETURNING times",
     )?;
-    Ok(())
+    // No row comes back where the list is full: what it does not hold is not told either.
+    Ok(times.query_row((hub, reason, now_ms, MAX_REFUSED), |row| row.get::<_, u32>(0)).optional()? == Some(1))
 }
 
 /// What was refused, the latest first: reason and how often.
@@ -192,7 +211,16 @@ pub fn next_received(connection: &Connection, hub: &str) -> Result<Option<Comman
     optional(connection, &sql, [hub], read)
 }
 
-/// How many commands wait for the worker.
+/// How many commands of that hub wait for the worker.
+///
+/// # Errors
+/// [`StoreError`].
+pub fn waiting_from(connection: &Connection, hub: &str) -> Result<u32, StoreError> {
+    let sql = "SELECT count(*) FROM commands WHERE state = 'received' AND hub = $1";
+    Ok(connection.prepare_cached(sql)?.query_row([hub], |row| row.get(0))?)
+}
+
+/// How many commands wait for the worker, also those of a hub that is not configured any more.
 ///
 /// # Errors
 /// [`StoreError`].
@@ -279,7 +307,8 @@ pub fn drop_denied(tx: &Transaction<'_>, id: CommandId, now_ms: i64) -> Result<(
     step(tx, id, Event::StartDenied, now_ms).map(drop)
 }
 
-/// Ends every command that was running when an earlier daemon stopped, and puts its report into the outbox.
+/// Ends every command that was running when an earlier daemon stopped, with its execution, and puts its report into
+/// the outbox.
 ///
 /// # Errors
 /// [`StoreError`].
@@ -289,6 +318,9 @@ pub fn settle_cut_off(tx: &Transaction<'_>, now_ms: i64) -> Result<usize, StoreE
     })?;
     for (id, hub) in &left {
         let execution = get(tx, *id)?.and_then(|command| command.execution);
+        if let Some(execution) = execution {
+            executions::finish(tx, execution, &executions::cut_off(), now_ms)?;
+        }
         let mut completion = Completion::without_run(protocol::CompletionStatus::Failed, executions::DAEMON_STOPPED);
         completion.execution_id = execution;
         finish(tx, hub, *id, Event::DaemonDied, &completion, now_ms)?;
