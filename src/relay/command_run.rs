@@ -12,9 +12,8 @@ use protocol::{CheckRequest, CommandId, CommandStatus, Completion, CompletionSta
 use tokio::time::{MissedTickBehavior, interval_at};
 use uuid::Uuid;
 
-use super::Relay;
 use super::hub::{HubError, Start};
-use super::progress;
+use super::{Relay, lock, progress};
 use crate::command::Event;
 use crate::consent::NO_LONGER_SHARED;
 use crate::runner::Allowance;
@@ -158,6 +157,7 @@ impl Relay {
                 match self.hub.check(id, &told).await {
                     Ok(answer) if answer.cancel_requested || answer.status == CommandStatus::Cancelled => {
                         watch.cancelled.store(true, Ordering::Relaxed);
+                        self.fetched.notify_one();
                     }
                     Ok(_) => {}
                     Err(error) => tracing::debug!(command = %id, %error, "check failed; the run goes on"),
@@ -220,10 +220,6 @@ impl Watch {
     fn told(&self) -> CheckRequest {
         lock(&self.progress).clone()
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// The Graph that the command may run at this moment, or the report of why it may not.

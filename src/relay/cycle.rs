@@ -2,9 +2,10 @@
 
 use protocol::{Device, SyncRequest};
 use serde_json::Value;
+use tokio::time::Instant;
 
-use super::Relay;
 use super::hub::HubError;
+use super::{LONGEST_PAUSE, Relay, lock};
 use crate::store::StoreError;
 use crate::store::commands::{self, Origin, Received};
 use crate::store::sharing::{self, ProjectShares};
@@ -37,19 +38,19 @@ impl Relay {
     /// [`StoreError`]; trouble with the hub is part of the report.
     pub(super) async fn cycle(&self, accept: bool) -> Result<CycleReport, StoreError> {
         let mut report = CycleReport { synced: true, ..CycleReport::default() };
-        self.flush(&mut report).await?;
-        let silent = report.problem.as_ref().is_some_and(HubError::is_silence);
-        if silent {
-            report.synced = false;
-        } else {
+        let is_reachable = self.flush(&mut report).await?;
+        if is_reachable && !self.is_to_be_left_alone(&mut report) {
             self.sync(accept, &mut report).await?;
+        } else {
+            report.synced = false;
         }
-        report.waiting = self.runner.store.read(commands::waiting).await?;
+        report.waiting = self.count_waiting().await?;
         Ok(report)
     }
 
-    /// Sends every report that is due, oldest first; one that fails blocks no other.
-    async fn flush(&self, report: &mut CycleReport) -> Result<(), StoreError> {
+    /// Sends every report that is due, oldest first; one that fails blocks no other. False where it was given up
+    /// because nobody answers: a report or two that find no answer may be to blame themselves.
+    async fn flush(&self, report: &mut CycleReport) -> Result<bool, StoreError> {
         let store = &self.runner.store;
         let prefix = format!("{}/", self.hub.base_url());
         let (policy, now_ms) = (store.outbox_policy().clone(), self.runner.clock.now_ms());
@@ -57,7 +58,7 @@ impl Relay {
         let (mut after, mut silences) = (0, 0);
         loop {
             let page = store.read(move |connection| Ok(outbox::due_after(connection, now_ms, after, PAGE)?)).await?;
-            let Some(last) = page.last() else { return Ok(()) };
+            let Some(last) = page.last() else { return Ok(true) };
             after = last.id;
             // A report for another hub waits until that hub is configured again.
             for item in page.into_iter().filter(|item| item.destination.starts_with(&prefix)) {
@@ -69,7 +70,7 @@ impl Relay {
                     }
                 }
                 if silences == SILENCES {
-                    return Ok(());
+                    return Ok(false);
                 }
             }
         }
@@ -109,13 +110,16 @@ impl Relay {
             match self.sync_project(share, accept).await? {
                 Ok(received) => {
                     report.new += received.new;
+                    if received.new > 0 {
+                        self.fetched.notify_one();
+                    }
                     self.tell(&received);
                 }
                 Err(error) => {
-                    let silent = error.is_silence();
+                    let is_over = error.is_silence() || self.leave_alone(&error);
                     report.problem = Some(error);
                     report.synced = false;
-                    if silent {
+                    if is_over {
                         return Ok(());
                     }
                 }
@@ -127,6 +131,23 @@ impl Relay {
             self.runner.store.write(move |tx| Ok(outbox::make_all_due(tx, &prefix, now_ms)?)).await?;
         }
         Ok(())
+    }
+
+    /// Notes a `Retry-After`. False where the error has none.
+    fn leave_alone(&self, error: &HubError) -> bool {
+        let Some(wait) = error.retry_after() else { return false };
+        *lock(&self.left_alone) = Some((Instant::now() + wait.min(LONGEST_PAUSE), error.clone()));
+        true
+    }
+
+    /// Whether the hub asked for a pause that is not over; what it said is still the problem then.
+    fn is_to_be_left_alone(&self, report: &mut CycleReport) -> bool {
+        let mut left_alone = lock(&self.left_alone);
+        left_alone.take_if(|(until, _)| *until <= Instant::now());
+        if let Some((_, error)) = &*left_alone {
+            report.problem.get_or_insert_with(|| error.clone());
+        }
+        left_alone.is_some()
     }
 
     async fn sync_project(&self, share: ProjectShares, accept: bool) -> Result<Result<Received, HubError>, StoreError> {

@@ -37,6 +37,9 @@ use self::wake::SleepWatch;
 use crate::runner::Runner;
 use crate::store::{StoreError, commands, executions};
 
+/// The longest pause that a hub can ask for: one wrong number must not take the desktop off line for a day.
+const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60);
+
 /// How the relay is set up.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -81,6 +84,8 @@ pub struct Relay {
     nudge: Notify,
     sharing_changed: Notify,
     check_now: Notify,
+    /// New commands came, or a cancel: what the wake channel told of has been taken.
+    fetched: Notify,
     busy: AtomicBool,
     health: Mutex<Health>,
     /// Until when the hub wants no sync, and how it said so.
@@ -98,6 +103,7 @@ impl Relay {
             sharing_changed: Notify::new(),
             busy: AtomicBool::new(false),
             check_now: Notify::new(),
+            fetched: Notify::new(),
             health: Mutex::default(),
             left_alone: Mutex::default(),
         })

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use protocol::Clock;
 use tokio::time::{Instant, sleep};
 
-use super::{HubError, Relay};
+use super::{HubError, LONGEST_PAUSE, Relay};
 use crate::store::sharing;
 
 /// How often the two clocks are compared.
@@ -20,11 +20,11 @@ const SLEPT: Duration = Duration::from_secs(5);
 /// After a failed wait the wake channel is left alone for this long.
 const WAIT_RETRY: Duration = Duration::from_secs(20);
 
-/// How long a cycle that the wake channel started is given to take what woke it.
+/// The pause after an answer. What woke us may still be there until the cycle or the check has taken it.
 const TAKE: Duration = Duration::from_millis(10);
 
-/// The same, while a run is on and only a cancel can be taken.
-const TAKE_BUSY: Duration = Duration::from_millis(250);
+/// A hub that answers sooner than this without bringing anything is asked again after twice the pause.
+const SOON: Duration = Duration::from_secs(5);
 
 /// Notices that the laptop slept. Timers stand still meanwhile, the wall clock does not.
 pub(super) struct SleepWatch {
@@ -57,24 +57,34 @@ impl SleepWatch {
 impl Relay {
     /// The wake channel: one request held open at the hub while a project is on. Never returns.
     pub(super) async fn listen(&self) {
+        let mut pause = TAKE;
         loop {
+            let asked = Instant::now();
             let answer = tokio::select! {
                 answer = self.wait_once() => answer,
                 // What is worth waking for has changed: ask anew.
                 () = self.sharing_changed.notified() => continue,
             };
             match answer {
-                Ok(true) => {
-                    self.nudge();
-                    self.check_now.notify_one();
-                    // What woke us may still be there until the cycle or the check has taken it, and a busy worker
-                    // takes nothing: asked again at once, a hub could answer at once, over and over.
-                    sleep(if self.is_busy() { TAKE_BUSY } else { TAKE }).await;
+                Ok(wake) => {
+                    if wake {
+                        self.nudge();
+                        self.check_now.notify_one();
+                    }
+                    if asked.elapsed() >= SOON {
+                        pause = TAKE;
+                    }
+                    // There may be nothing to take, or no way to take it now (a failing sync, a full outbox): a hub
+                    // that answers at once all the same is not asked in a loop.
+                    tokio::select! {
+                        () = sleep(pause) => pause = (pause * 2).min(WAIT_RETRY),
+                        () = self.fetched.notified() => pause = TAKE,
+                    }
                 }
-                Ok(false) => {}
                 Err(error) => {
                     tracing::debug!(%error, "the wake channel is closed; polls go on");
-                    sleep(WAIT_RETRY).await;
+                    let wanted = error.retry_after().unwrap_or_default().min(LONGEST_PAUSE);
+                    sleep(WAIT_RETRY.max(wanted)).await;
                 }
             }
         }
@@ -82,8 +92,15 @@ impl Relay {
 
     async fn wait_once(&self) -> Result<bool, HubError> {
         let hub = self.hub.base_url().to_owned();
-        let shares = self.runner.store.read(move |connection| sharing::to_sync(connection, &hub)).await;
-        let projects: Vec<_> = shares.unwrap_or_default().into_iter().map(|share| share.project).collect();
+        let shares = match self.runner.store.read(move |connection| sharing::to_sync(connection, &hub)).await {
+            Ok(shares) => shares,
+            Err(error) => {
+                tracing::error!(%error, "what is shared cannot be read; the wake channel waits");
+                sleep(WAIT_RETRY).await;
+                return Ok(false);
+            }
+        };
+        let projects: Vec<_> = shares.into_iter().map(|share| share.project).collect();
         if projects.is_empty() {
             return std::future::pending().await;
         }
