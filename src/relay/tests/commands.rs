@@ -69,7 +69,9 @@ async fn nonsense_in_the_queue_runs_nothing_and_hides_nothing() {
     let entry = desktop.entry(CommandId::new());
     let nonsense = [Value::Null, json!(3), json!([]), json!({}), json!({"command_id": 7}), json!("run it")];
     nonsense.into_iter().for_each(|nonsense| desktop.hub.queue(PROJECT, nonsense));
-    for id in ["", "1", "../../etc/passwd", "{0199c0de-0000-7000-8000-000000000001}", "0199c0de000070008000000000000001"] {
+    for id in
+        ["", "1", "../../etc/passwd", "{0199c0de-0000-7000-8000-000000000001}", "0199c0de000070008000000000000001"]
+    {
         let mut entry = entry.clone();
         entry["command_id"] = json!(id);
         desktop.hub.queue(PROJECT, entry);
@@ -169,8 +171,9 @@ async fn a_command_of_a_hub_that_was_left_keeps_no_other_command_waiting() {
     let old = desktop.entry(CommandId::new());
     let origin = commands::Origin { hub: "https://old.example".to_owned(), project: project(PROJECT) };
     desktop.change(move |tx| commands::receive(tx, &origin, &[old], &outbox::Policy::default(), 0)).await;
-    let id = desktop.ask();
     desktop.start();
-    desktop.until(20).await;
+    desktop.until(1).await;
+    let id = desktop.ask();
+    desktop.until(26).await;
     assert_eq!(desktop.hub.status(id), "completed");
 }

@@ -120,7 +120,10 @@ async fn while_a_run_is_on_cycles_go_on_but_take_nothing() {
     desktop.until(48).await;
     for sync in &desktop.hub.seen(Call::Sync)[1..] {
         let told = sync.body();
-        assert_eq!((&told["accept"], &told["device"]["busy"], &told["known"]), (&json!(false), &json!(true), &json!([first])));
+        assert_eq!(
+            (&told["accept"], &told["device"]["busy"], &told["known"]),
+            (&json!(false), &json!(true), &json!([first]))
+        );
     }
     assert_eq!(desktop.hub.times(Call::Sync), [0, 20, 40]);
     assert_eq!(desktop.state(second).await, None);

@@ -128,7 +128,11 @@ impl Engine for FakeEngine {
                     ended_by(Status::Cancelled, GraphError::new("CancelledError", "cancelled", "the run was cancelled"))
                 }
             };
-            lock(&state).runs.iter_mut().filter(|run| run.execution == id).for_each(|run| run.ended = Some(clock.elapsed()));
+            lock(&state)
+                .runs
+                .iter_mut()
+                .filter(|run| run.execution == id)
+                .for_each(|run| run.ended = Some(clock.elapsed()));
             outcome
         })
     }

@@ -1,5 +1,6 @@
 //! A hub in memory: it keeps the contract until a test tells it not to, and remembers every request with its time.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -91,12 +92,14 @@ struct State {
     rows: Vec<Row>,
     rules: Vec<Rule>,
     seen: Vec<Seen>,
+    /// Projects with news that no wait has been told of.
+    news: HashSet<String>,
     /// Hands out every command with every sync, whatever became of it.
     forgetful: bool,
     /// Answers each wait at once with this.
     eager: Option<bool>,
-    /// Cut the power at this request, counted from 0.
-    cut_at: Option<usize>,
+    /// Never answers the request with this number, from 0, and does what it asks only if this says so.
+    cut_at: Option<(usize, bool)>,
 }
 
 /// The hub.
@@ -124,18 +127,22 @@ impl FakeHub {
     /// Puts a command in the queue of a project. What has no UUID is handed out with every sync.
     pub(super) fn queue(&self, project: &str, entry: Value) {
         let id = entry["command_id"].as_str().and_then(|id| id.parse().ok());
-        let (status, project) = ("queued".to_owned(), project.to_owned());
-        self.state().rows.push(Row { id, entry, project, status, cancel_requested: false, reports: Vec::new() });
-        self.changed.notify_waiters();
+        let status = "queued".to_owned();
+        let row = Row { id, entry, project: project.to_owned(), status, cancel_requested: false, reports: Vec::new() };
+        self.state().rows.push(row);
+        self.tell(project);
     }
 
     /// The assistant asks for a cancel.
     pub(super) fn request_cancel(&self, id: CommandId) {
-        self.with_row(id, |row| match row.status.as_str() {
-            "queued" => row.status = "cancelled".to_owned(),
-            _ => row.cancel_requested = true,
+        let project = self.with_row(id, |row| {
+            match row.status.as_str() {
+                "queued" => row.status = "cancelled".to_owned(),
+                _ => row.cancel_requested = true,
+            }
+            row.project.clone()
         });
-        self.changed.notify_waiters();
+        self.tell(&project);
     }
 
     /// Settles a command without its desktop.
@@ -173,9 +180,9 @@ impl FakeHub {
         self.state().rules.clear();
     }
 
-    /// Never answers the request with this number, and tells [`FakeHub::cut`] of it.
-    pub(super) fn cut_at(&self, request: usize) {
-        self.state().cut_at = Some(request);
+    /// Never answers the request with this number, does it only if `done`, and tells [`FakeHub::cut`] of it.
+    pub(super) fn cut_at(&self, request: usize, done: bool) {
+        self.state().cut_at = Some((request, done));
     }
 
     // What a test asks it.
@@ -208,13 +215,20 @@ impl FakeHub {
 
     // What it does.
 
-    fn take_down(&self, request: &Request) -> (Seen, Option<Answer>, bool) {
+    /// Remembers the request, and says how it is to be answered.
+    fn take_down(&self, request: &Request) -> (Seen, Answer) {
         let (call, command) = read_path(&request.path);
         let bytes = request.body.clone().unwrap_or_default();
         let seen = Seen { at: self.clock.elapsed(), call, command, bytes, key: request.idempotency_key.clone() };
         let mut state = self.state();
-        let is_cut = state.cut_at == Some(state.seen.len());
+        let number = state.seen.len();
         state.seen.push(seen.clone());
+        if let Some((at, done)) = state.cut_at
+            && at == number
+        {
+            self.cut.notify_one();
+            return (seen, if done { Answer::DoneThenHang } else { Answer::Hang });
+        }
         let rule = state.rules.iter_mut().find(|rule| {
             rule.call == call && rule.times != Some(0) && (rule.command.is_none() || rule.command == command)
         });
@@ -222,7 +236,7 @@ impl FakeHub {
             rule.times = rule.times.map(|times| times - 1);
             rule.answer.clone()
         });
-        (seen, answer, is_cut)
+        (seen, answer.unwrap_or(Answer::Proper))
     }
 
     async fn properly(&self, seen: &Seen) -> Reply {
@@ -274,7 +288,7 @@ impl FakeHub {
         loop {
             let changed = self.changed.notified();
             let eager = self.state().eager;
-            if let Some(wake) = eager.or_else(|| self.has_news(body).then_some(true)) {
+            if let Some(wake) = eager.or_else(|| self.takes_news(body).then_some(true)) {
                 return self.ok(json!({"wake": wake}));
             }
             tokio::select! {
@@ -284,11 +298,16 @@ impl FakeHub {
         }
     }
 
-    fn has_news(&self, body: &Value) -> bool {
-        let projects = body["projects"].as_array().unwrap();
-        self.state().rows.iter().filter(|row| projects.contains(&json!(row.project))).any(|row| {
-            row.status == "queued" && body["accept"] == true || row.status == "running" && row.cancel_requested
-        })
+    /// Takes the news of these projects: a desktop that is busy is not told again and again.
+    fn takes_news(&self, body: &Value) -> bool {
+        let mut state = self.state();
+        let asked = body["projects"].as_array().unwrap().iter();
+        asked.filter(|project| state.news.remove(project.as_str().unwrap())).count() > 0
+    }
+
+    fn tell(&self, project: &str) {
+        self.state().news.insert(project.to_owned());
+        self.changed.notify_waiters();
     }
 
     fn ok(&self, mut body: Value) -> Reply {
@@ -304,17 +323,10 @@ impl Transport for FakeHub {
     }
 
     async fn send(&self, request: Request) -> Result<Reply, TransportError> {
-        let (seen, answer, is_cut) = self.take_down(&request);
-        if is_cut {
-            self.cut.notify_one();
-        }
+        let (seen, answer) = self.take_down(&request);
         let broken = || TransportError::Unreachable("connection reset".to_owned());
-        match answer.unwrap_or(Answer::Proper) {
+        match answer {
             Answer::Hang => std::future::pending().await,
-            _ if is_cut => {
-                self.properly(&seen).await;
-                std::future::pending().await
-            }
             Answer::Proper => Ok(self.properly(&seen).await),
             Answer::Late(by) => {
                 sleep(by).await;

@@ -67,7 +67,10 @@ async fn a_command_cancelled_while_it_waits_here_never_runs() {
     desktop.until(2).await;
     desktop.hub.request_cancel(waiting);
     desktop.until(30).await;
-    assert_eq!((desktop.hub.status(running).as_str(), desktop.hub.status(waiting).as_str()), ("completed", "cancelled"));
+    assert_eq!(
+        (desktop.hub.status(running).as_str(), desktop.hub.status(waiting).as_str()),
+        ("completed", "cancelled")
+    );
     assert_eq!(desktop.state(waiting).await, Some(State::Dropped));
     assert_eq!(desktop.engine.runs().len(), 1);
 }

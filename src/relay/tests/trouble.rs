@@ -157,7 +157,10 @@ async fn an_evening_of_every_kind_of_trouble_ends_with_every_command_reported_on
     desktop.until(3_600).await;
     assert_eq!(desktop.engine.runs().len(), asked.len());
     for id in asked {
-        assert_eq!((desktop.hub.status(id).as_str(), desktop.hub.report(id)["result"]["ok"].as_bool()), ("completed", Some(true)));
+        assert_eq!(
+            (desktop.hub.status(id).as_str(), desktop.hub.report(id)["result"]["ok"].as_bool()),
+            ("completed", Some(true))
+        );
     }
     assert_eq!(desktop.outbox().await, outbox::Stats::default());
 }
