@@ -10,6 +10,7 @@
 mod gate;
 mod handler;
 mod schema;
+mod stream;
 mod tools;
 mod view;
 mod work;
@@ -54,6 +55,7 @@ pub(crate) fn routes(hub: &Hub) -> Router<Hub> {
             .with_legacy_session_mode(false)
             .with_json_response(json)
             .with_max_request_body_bytes(MAX_BODY)
+            .with_sse_keep_alive(None)
             // The hub checks the host of every request, not only of these.
             .disable_allowed_hosts();
         StreamableHttpService::new(move || Ok(handler.clone()), Arc::default(), config)
@@ -92,13 +94,19 @@ impl Mcp {
             Some(Gate::Shut(refusal)) => Some(refusal.clone()),
             _ => None,
         };
-        let service = if matches!(gate, Some(Gate::Open(_))) { &self.streaming } else { &self.plain };
+        let is_open = matches!(gate, Some(Gate::Open(_)));
+        let service = if is_open { &self.streaming } else { &self.plain }.clone();
         if let Some(gate) = gate {
             parts.extensions.insert(gate.with_challenge(self.hub.public_url(), mount));
         }
         // rmcp wants a host even where it does not judge it.
         parts.headers.entry(header::HOST).or_insert(HeaderValue::from_static("localhost"));
-        let response = service.handle(Request::from_parts(parts, Body::from(body))).await.map(Body::new);
+        let request = Request::from_parts(parts, Body::from(body));
+        let answer = async move { service.handle(request).await.map(Body::new) };
+        if is_open {
+            return stream::respond(answer).await;
+        }
+        let response = answer.await;
         match (refusal, call) {
             (Some(refusal), _) => self.refused(mount, &refusal, response),
             (None, Call::ListTools) => with_security_schemes(response).await,

@@ -275,6 +275,24 @@ async fn sqlite_in_a_file_tells_the_story_and_remembers_it() {
 }
 
 #[tokio::test]
+async fn the_command_line_may_write_beside_a_hub_that_serves() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hub.db").to_str().unwrap().to_owned();
+    let hub = SqliteStore::open(&path).await.unwrap();
+    let story = people_and_permissions(&hub).await;
+    let command_line = SqliteStore::open(&path).await.unwrap();
+    let writes = (0..50).map(|n| {
+        let (project, command_line) = (&story.project.id, &command_line);
+        async move { command_line.add_member(project, &format!("user-{n}"), at(3)).await }
+    });
+    let syncs = (0..50).map(|n| story.sync(10 + n, &[]));
+    let (written, _) = tokio::join!(futures::future::join_all(writes), futures::future::join_all(syncs));
+    assert!(written.into_iter().all(|added| added.unwrap()));
+    assert!(command_line.revoke_device("dev_1", at(99)).await.unwrap());
+    assert_eq!(hub.device_by_token(&TokenHash::of("grd_x")).await.unwrap(), None, "refused from the next request on");
+}
+
+#[tokio::test]
 async fn a_store_that_is_not_spoken_here_is_named() {
     let says = |url: &'static str| async move { open_store(url).await.err().unwrap().to_string() };
     assert!(says("postgres://localhost/hub").await.contains("not in this version"));

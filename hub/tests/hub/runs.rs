@@ -7,7 +7,7 @@ use futures::future::join_all;
 use hub::{Action, Scope};
 use serde_json::{Value, json};
 
-use crate::world::{SESSION, World};
+use crate::world::{ERAS, SESSION, World};
 
 const FOREIGN: &str = "0199c0de-0000-7000-8000-00000000ffff";
 
@@ -188,6 +188,23 @@ async fn a_running_run_is_flagged_and_its_progress_shown() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_headers_of_a_waiting_read_go_out_early() {
+    let world = World::new().await;
+    world.sync(&[]).await;
+    let id = world.queue("headers-key").await;
+    let params = json!({"name": "get_graph_run", "arguments": {"command_id": id, "wait_s": 45}});
+    for era in ERAS {
+        let request = world.mcp_request(era, "/mcp", Some(&world.assistant), "tools/call", params.clone());
+        let began = tokio::time::Instant::now();
+        let response = tower::ServiceExt::oneshot(world.router.clone(), request).await.unwrap();
+        assert!(began.elapsed() <= Duration::from_secs(1), "{era:?}: a proxy would cut a silent call");
+        let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        assert_eq!(began.elapsed().as_secs(), 45);
+        assert!(String::from_utf8(body.to_vec()).unwrap().contains("\"status\":\"queued\""));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_waiting_read_returns_with_the_end_of_the_run() {
     let world = World::new().await;
     world.sync(&[]).await;
@@ -210,7 +227,7 @@ async fn a_waiting_read_returns_with_the_end_of_the_run() {
 }
 
 #[tokio::test]
-async fn a_removed_member_loses_access_at_once_and_a_revoked_token_its_runs() {
+async fn a_revoked_connection_loses_its_access_and_its_runs_and_a_revoked_desktop_too() {
     let world = World::new().await;
     world.sync(&[]).await;
     let id = world.queue("revoked-key").await;
