@@ -1,0 +1,45 @@
+//! `cargo run --release -p experiments [-- NAME…] [--seed N]`: prints a table per experiment.
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::Parser;
+use clap::builder::PossibleValuesParser;
+use experiments::{EXPERIMENTS, Experiment, Plan};
+
+/// Reruns the published experiments in virtual time, with the real relay and the real hub.
+#[derive(Debug, Parser)]
+struct Args {
+    /// Which ones; all, if none is named.
+    #[arg(value_name = "NAME", value_parser = PossibleValuesParser::new(EXPERIMENTS.map(|experiment| experiment.name)))]
+    names: Vec<String>,
+    /// The same seed gives the same tables.
+    #[arg(long, default_value_t = 7)]
+    seed: u64,
+    /// Samples of each variant, instead of the published number.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    samples: Option<u32>,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let began = Instant::now();
+    for experiment in EXPERIMENTS.iter().filter(|one| args.names.is_empty() || args.names.iter().any(|n| n == one.name))
+    {
+        if let Err(failure) = show(experiment, &args) {
+            eprintln!("{}: {failure}", experiment.name);
+            return ExitCode::FAILURE;
+        }
+    }
+    eprintln!("in all {:.1} s of real time", began.elapsed().as_secs_f64());
+    ExitCode::SUCCESS
+}
+
+/// Tables go to standard output; how long they took, which differs each time, does not.
+fn show(experiment: &Experiment, args: &Args) -> Result<(), experiments::Failure> {
+    let began = Instant::now();
+    let samples = args.samples.map_or(experiment.samples, |samples| samples as usize);
+    println!("{}", experiment.run(Plan { seed: args.seed, samples })?);
+    eprintln!("{}: {:.1} s of real time", experiment.name, began.elapsed().as_secs_f64());
+    Ok(())
+}

@@ -1,0 +1,75 @@
+//! A cancel at any moment of the first 40 s: before the desktop knows the command, while it runs, or too late.
+
+use std::time::Duration;
+
+use protocol::CommandStatus;
+
+use crate::assistant::between;
+use crate::draw::Draw;
+use crate::failure::must;
+use crate::stats::{Summary, count, seconds};
+use crate::world::{Asked, Kind, POLL, Setup, World};
+use crate::{Failure, Plan, Table};
+
+/// The latest cancel, from the moment of queueing.
+const LATEST: Duration = Duration::from_secs(40);
+
+/// From the cancel to the end, by what the cancel met.
+#[derive(Default)]
+struct Outcomes {
+    queued: Vec<Duration>,
+    running: Vec<Duration>,
+    over: usize,
+}
+
+pub(super) async fn table(plan: Plan) -> Result<Table, Failure> {
+    let polled = cancel(plan, false).await?;
+    let woken = cancel(plan, true).await?;
+    let queued: Summary = polled.queued.iter().copied().collect();
+    let running: Summary = polled.running.iter().copied().collect();
+    let at_once: Summary = woken.running.iter().copied().collect();
+    Ok(Table::new(format!("Cancel at a random moment within 40 s, n = {}", count(plan.samples)))
+        .row("still queued", "523", count(polled.queued.len()))
+        .row("running", "1,370", count(polled.running.len()))
+        .row("over already", "107", count(polled.over))
+        .row("queued: cancel → terminal", "0.0 s", format!("max {} s", seconds(queued.max())))
+        .row("running: cancel → terminal", "mean 2.0, p95 3.3, max 3.5 s", running.to_string())
+        .row("running, wake channel on", "–", at_once.to_string())
+        .note(
+            "As in the reference, a run takes 0.5 s to stop; the rest is the wait for the desktop's look every 3 s. \
+             The wake channel makes it look at once.",
+        )
+        .note(format!(
+            "Run lengths: log-normal, median 60 s, at least 5 s. With the wake channel on, commands start at once, so \
+             that {} met a run and {} came too late.",
+            count(woken.running.len()),
+            count(woken.over)
+        )))
+}
+
+async fn cancel(plan: Plan, wake_channel: bool) -> Result<Outcomes, Failure> {
+    let world = World::new(Setup { wake_channel, ..Setup::default() }).await?;
+    let mut draw = Draw::new(plan.seed, &format!("cancel/{wake_channel}"));
+    let mut outcomes = Outcomes::default();
+    for sample in 0..plan.samples {
+        world.wait(draw.up_to(2 * POLL), Kind::Queue).await;
+        let command = world.assistant.run(&format!("cancel-{sample}"), &Asked::lasting(draw.run_length())).await?;
+        world.wait(draw.up_to(LATEST), Kind::Cancel).await;
+        let asked_at = world.now();
+        let met = world.assistant.cancel(&command).await?.status;
+        let seen = world.assistant.wait_for_end(&command).await?;
+        let took = between(asked_at, seen.finished()?);
+        match met {
+            CommandStatus::Running => outcomes.running.push(took),
+            CommandStatus::Cancelled => outcomes.queued.push(took),
+            _ => outcomes.over += 1,
+        }
+        let is_cancelled = seen.status == CommandStatus::Cancelled;
+        must(is_cancelled == matches!(met, CommandStatus::Running | CommandStatus::Cancelled), || {
+            format!("a cancel met {} and ended in {seen:?}", met.as_str())
+        })?;
+    }
+    let started = world.desktop.runs().len();
+    must(started + outcomes.queued.len() == plan.samples, || "a Graph ran that was cancelled in the queue".to_owned())?;
+    Ok(outcomes)
+}
