@@ -174,7 +174,7 @@ fn print_end(run: &RunView) {
     if execution.usage.agent_failures > 0 {
         eprintln!("warning: {}", lost_agents(run));
     }
-    if let Some(error) = &execution.error {
+    if let Some(error) = execution.error.as_ref().filter(|_| execution.status == "failed") {
         eprintln!("error: {error}");
     }
     if execution.status == "completed" {

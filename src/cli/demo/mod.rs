@@ -27,8 +27,8 @@ const PERSON: &str = "you";
 /// A relay that has not told the hub what is shared by then never will.
 const LONGEST_SYNC: Duration = Duration::from_secs(15);
 
-/// How long one look at the run may wait for its end, in seconds.
-const LOOK_S: u64 = 2;
+/// Between two looks at the run, so that its phases can be seen.
+const LOOK: Duration = Duration::from_millis(100);
 
 pub(super) async fn run(args: DemoArgs) -> Result<ExitCode, CliError> {
     let folder = args
@@ -118,7 +118,7 @@ async fn shared_session(assistant: &Assistant, project: &str) -> Result<Value, A
 async fn watch(story: &Story, assistant: &Assistant, command: &str) -> Result<Value, CliError> {
     let mut told = String::new();
     loop {
-        let run = assistant.call("get_graph_run", json!({"command_id": command, "wait_s": LOOK_S})).await?;
+        let run = assistant.call("get_graph_run", json!({"command_id": command})).await?;
         let status = run["status"].as_str().unwrap_or("unknown").to_owned();
         let now = match run["progress"]["phase"].as_str() {
             Some(phase) if status == "running" => format!("{status}, {phase}"),
@@ -131,6 +131,7 @@ async fn watch(story: &Story, assistant: &Assistant, command: &str) -> Result<Va
         if !matches!(status.as_str(), "queued" | "running") {
             return Ok(run);
         }
+        tokio::time::sleep(LOOK).await;
     }
 }
 

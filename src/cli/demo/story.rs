@@ -3,7 +3,10 @@
 use std::path::Path;
 use std::time::Instant;
 
+use jiff::Timestamp;
 use serde_json::Value;
+
+use super::super::text::{counted, shortened, span, table};
 
 /// Tells each step with the time at which it was done.
 pub(super) struct Story {
@@ -20,13 +23,12 @@ impl Story {
         println!("{:>6.2} s  {who:<9}  {what}", self.began.elapsed().as_secs_f64());
     }
 
-    /// The run's result, as the assistant got it.
+    /// What the assistant got: how long it took, and the digest in a form that a person reads.
     pub(super) fn show(&self, run: &Value) {
-        println!("\nWhat the assistant got:\n");
+        println!("\n{}", times(run));
         match (&run["result"], run["message"].as_str()) {
-            (Value::Null, Some(message)) => println!("{message}"),
-            (Value::Null, None) => println!("{run:#}"),
-            (result, _) => println!("{result:#}"),
+            (Value::Null, Some(message)) => println!("\n{message}"),
+            (result, _) => println!("\n{}", digest(result)),
         }
     }
 
@@ -43,5 +45,99 @@ impl Story {
             println!("\nTo keep hub and relay running and connect your own assistant: graph-relay demo --keep");
             println!("To set them up for good: see the README.");
         }
+    }
+}
+
+fn times(run: &Value) -> String {
+    let at = |field: &str| run[field].as_str().and_then(|text| text.parse::<Timestamp>().ok());
+    let between = |from: &str, to: &str| match (at(from), at(to)) {
+        (Some(from), Some(to)) => span(to.as_millisecond() - from.as_millisecond()),
+        _ => "?".to_owned(),
+    };
+    format!(
+        "Picked up {} after the assistant asked, ran for {} on the laptop; {} tokens.",
+        between("queued_at", "started_at"),
+        between("started_at", "finished_at"),
+        run["total_tokens"].as_u64().unwrap_or(0)
+    )
+}
+
+/// The result of the digest Graph. What it does not have is left out.
+fn digest(result: &Value) -> String {
+    let count = |field: &str| usize::try_from(result[field].as_u64().unwrap_or(0)).unwrap_or(usize::MAX);
+    let number = |value: &Value| value.as_u64().unwrap_or(0).to_string();
+    let mut text = format!(
+        "{} in {}, {} bytes, {} lines, {} words",
+        counted(count("files"), "file", "files"),
+        counted(count("folders"), "folder", "folders"),
+        count("bytes"),
+        count("lines"),
+        count("words")
+    );
+    let types = result["types"].as_object().into_iter().flatten();
+    let rows: Vec<_> = types
+        .map(|(name, of)| vec![name.clone(), number(&of["files"]), number(&of["lines"]), number(&of["bytes"])])
+        .collect();
+    text += &format!("\n\n{}", table(&["TYPE", "FILES", "LINES", "BYTES"], &rows));
+    let listed = |of: &Value, head: [&str; 2], value: &str| {
+        let items = of.as_array().into_iter().flatten();
+        let rows: Vec<_> = items.map(|item| vec![plain(&item["file"]), plain(&item[value])]).collect();
+        if rows.is_empty() { String::new() } else { format!("\n\n{}", table(&head, &rows)) }
+    };
+    text += &listed(&result["biggest"], ["BIGGEST", "BYTES"], "bytes");
+    text += &listed(&result["newest"], ["NEWEST", "CHANGED"], "day");
+    text += &listed(&result["documents"], ["DOCUMENTS", "TITLE"], "title");
+    let todo: Vec<_> = result["todo"]["first"].as_array().into_iter().flatten().map(plain).collect();
+    if !todo.is_empty() {
+        let shown: Vec<_> = todo.iter().map(|line| shortened(line, 110)).collect();
+        text += &format!("\n\nTO DO ({})\n{}", result["todo"]["count"], shown.join("\n"));
+    }
+    text
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => "–".to_owned(),
+        Value::String(text) => shortened(text, 90),
+        other => shortened(&other.to_string(), 90),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_digest_reads_well_and_leaves_out_what_is_not_there() {
+        let result = json!({
+            "files": 2, "folders": 1, "bytes": 40, "lines": 3, "words": 9,
+            "types": {"md": {"files": 1, "bytes": 30, "lines": 3}, "png": {"files": 1, "bytes": 10, "lines": 0}},
+            "biggest": [{"file": "plan.md", "bytes": 30}], "newest": [], "documents": [{"file": "plan.md", "title": null}],
+            "todo": {"count": 0, "first": []},
+        });
+        insta::assert_snapshot!(digest(&result), @r"
+        2 files in 1 folder, 40 bytes, 3 lines, 9 words
+
+        TYPE  FILES  LINES  BYTES
+        md    1      3      30
+        png   1      0      10
+
+        BIGGEST  BYTES
+        plan.md  30
+
+        DOCUMENTS  TITLE
+        plan.md    –
+        ");
+    }
+
+    #[test]
+    fn times_are_told_from_the_hubs_own() {
+        let run = json!({
+            "queued_at": "2026-01-01T00:00:00Z", "started_at": "2026-01-01T00:00:09.8Z",
+            "finished_at": "2026-01-01T00:00:10Z", "total_tokens": 0,
+        });
+        assert_eq!(times(&run), "Picked up 9.8 s after the assistant asked, ran for 200 ms on the laptop; 0 tokens.");
     }
 }
