@@ -20,6 +20,14 @@ const VERSION: &str = "2026-07-28";
 /// How long the hub may hold one look: as long as it allows.
 const WAIT_S: u64 = 45;
 
+/// The answer to a run that was asked for.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Queued {
+    pub(crate) command_id: String,
+    /// When to look, as the hub advises.
+    pub(crate) retry_after_s: Option<u64>,
+}
+
 /// A run, as `get_graph_run` shows it.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Seen {
@@ -30,6 +38,7 @@ pub(crate) struct Seen {
     pub(crate) message: Option<String>,
     pub(crate) result: Option<Value>,
     pub(crate) result_truncated: bool,
+    pub(crate) retry_after_s: Option<u64>,
 }
 
 /// The answer to a cancel.
@@ -50,14 +59,15 @@ impl Assistant {
         Self { router, token, session }
     }
 
+    /// Queues a run.
+    pub(crate) async fn queue(&self, key: &str, asked: &Asked) -> Result<Queued, Failure> {
+        let arguments = json!({"graph_session_id": self.session, "idempotency_key": key, "arguments": asked});
+        self.call("run_graph_session", arguments).await
+    }
+
     /// Queues a run; its command id.
     pub(crate) async fn run(&self, key: &str, asked: &Asked) -> Result<String, Failure> {
-        #[derive(Deserialize)]
-        struct Queued {
-            command_id: String,
-        }
-        let arguments = json!({"graph_session_id": self.session, "idempotency_key": key, "arguments": asked});
-        Ok(self.call::<Queued>("run_graph_session", arguments).await?.command_id)
+        Ok(self.queue(key, asked).await?.command_id)
     }
 
     /// Looks at a run.
@@ -65,10 +75,15 @@ impl Assistant {
         self.call("get_graph_run", json!({"command_id": command})).await
     }
 
+    /// Looks, and lets the hub hold the answer until the run is over or the hub has waited long enough.
+    pub(crate) async fn hold(&self, command: &str) -> Result<Seen, Failure> {
+        self.call("get_graph_run", json!({"command_id": command, "wait_s": WAIT_S})).await
+    }
+
     /// Looks until the run is over.
     pub(crate) async fn wait_for_end(&self, command: &str) -> Result<Seen, Failure> {
         loop {
-            let seen: Seen = self.call("get_graph_run", json!({"command_id": command, "wait_s": WAIT_S})).await?;
+            let seen = self.hold(command).await?;
             if seen.status.is_settled() {
                 return Ok(seen);
             }

@@ -9,13 +9,14 @@ mod lost_report;
 mod pickup;
 #[cfg(test)]
 mod tests;
+mod watching;
 
 use futures::FutureExt;
 
 use crate::Experiment;
 
 /// All of them.
-pub const EXPERIMENTS: [Experiment; 7] = [
+pub const EXPERIMENTS: [Experiment; 8] = [
     Experiment { name: "pickup", samples: 2_000, run: |plan| pickup::table(plan).boxed_local() },
     Experiment { name: "five-at-once", samples: 1, run: |plan| five_at_once::table(plan).boxed_local() },
     Experiment { name: "cancel", samples: 2_000, run: |plan| cancel::table(plan).boxed_local() },
@@ -23,4 +24,5 @@ pub const EXPERIMENTS: [Experiment; 7] = [
     Experiment { name: "desktop-off", samples: 1, run: |plan| desktop_off::table(plan).boxed_local() },
     Experiment { name: "lost-report", samples: 1, run: |plan| lost_report::table(plan).boxed_local() },
     Experiment { name: "largest-result", samples: 1, run: |plan| largest_result::table(plan).boxed_local() },
+    Experiment { name: "watching", samples: 500, run: |plan| watching::table(plan).boxed_local() },
 ];

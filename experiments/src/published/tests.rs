@@ -43,10 +43,15 @@ fn largest_result() {
     insta::assert_snapshot!(table("largest-result", 1));
 }
 
+#[test]
+fn watching() {
+    insta::assert_snapshot!(table("watching", 6));
+}
+
 /// A reader who runs them must see the figures that are printed elsewhere, whatever else the machine is doing.
 #[test]
 fn a_seed_gives_the_same_tables_to_the_byte() {
-    for (name, samples) in [("pickup", 4), ("cancel", 6), ("five-at-once", 1), ("idempotency", 4)] {
+    for (name, samples) in [("pickup", 4), ("cancel", 6), ("five-at-once", 1), ("idempotency", 4), ("watching", 2)] {
         assert_eq!(table(name, samples).to_string(), table(name, samples).to_string(), "{name}");
     }
 }
