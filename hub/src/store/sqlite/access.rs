@@ -1,12 +1,14 @@
 //! People, machines and permissions.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use protocol::{Project, ProjectId};
 use rusqlite::{Row, Transaction, params};
 
 use super::presence::Presence;
 use super::rows::{all, first, optional_time, parsed, time};
-use super::{commands, rows};
+use super::{Moment, commands, rows};
 use crate::command::Event;
 use crate::model::{Connection, DeviceRecord, Grant, UnknownName, parse_words, words};
 use crate::store::{Result, StoreError};
@@ -118,7 +120,7 @@ pub(super) fn revoke_connection(tx: &Transaction<'_>, id: &str, now: Timestamp) 
     }
     let sql = "SELECT id FROM commands WHERE connection_id = $1 AND (status = 'queued' OR status = 'running')";
     for command in open_commands(tx, sql, id)? {
-        commands::apply(tx, &command, Event::Cancel, now.as_millisecond(), 0)?;
+        commands::apply(tx, &command, Event::Cancel, Moment::new(now, Duration::ZERO))?;
     }
     Ok(true)
 }
@@ -170,7 +172,7 @@ pub(super) fn revoke_device(tx: &Transaction<'_>, id: &str, now: Timestamp) -> R
     tx.execute("DELETE FROM syncs WHERE device_id = $1", [id])?;
     let sql = "SELECT id FROM commands WHERE device_id = $1 AND (status = 'queued' OR status = 'running')";
     for command in open_commands(tx, sql, id)? {
-        commands::apply(tx, &command, Event::DeviceRevoked, now.as_millisecond(), 0)?;
+        commands::apply(tx, &command, Event::DeviceRevoked, Moment::new(now, Duration::ZERO))?;
     }
     Ok(true)
 }

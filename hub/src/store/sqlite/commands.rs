@@ -4,6 +4,7 @@ use protocol::{CommandId, CommandStatus, DeviceId, GraphSessionId, ProjectId, Se
 use rusqlite::{Row, Transaction, params};
 use serde_json::{Map, Value};
 
+use super::Moment;
 use super::presence::Presence;
 use super::rows::{all, first, json, optional_json, optional_time, parsed, status, time, timestamp, to_json};
 use crate::command::{CommandState, Event, Step, Write, is_lost, step};
@@ -18,23 +19,37 @@ pub(super) const UNSPOKEN: &str =
     "SELECT id, device_id, lease_until FROM commands WHERE status = 'running' AND lease_until <= $1";
 
 /// Applies an event to a command, whoever it belongs to. `None` when there is none.
-pub(super) fn apply(tx: &Transaction<'_>, id: &str, event: Event, now: i64, lease_ms: i64) -> Result<Option<Applied>> {
+pub(super) fn apply(tx: &Transaction<'_>, id: &str, event: Event, moment: Moment) -> Result<Option<Applied>> {
     let mut statement = tx.prepare_cached(
         "SELECT status, attempt, cancel_requested, completion, device_id, project_id, progress, lease_until
          FROM commands WHERE id = $1",
     )?;
-    let Some(row) = first(statement.query([id])?, loaded)? else {
+    let Some(Loaded { state, device_id, project_id, vouched }) = first(statement.query([id])?, loaded)? else {
         return Ok(None);
     };
-    let Step { state, write, accepted } = step(row.state, event);
-    let changed = write_step(tx, id, &state, write, now, lease_ms, &row.progress, row.lease_until)?;
-    Ok(Some(Applied { state, accepted, changed, device_id: row.device_id, project_id: row.project_id }))
+    let Step { state, write, accepted } = step(state, event);
+    let changed = match write {
+        Write::Nothing => false,
+        Write::Progress(progress) => write_progress(tx, id, &to_json(&progress)?, &vouched, moment)?,
+        Write::Started => write_start(tx, id, &state, moment)?,
+        Write::CancelFlag => {
+            tx.prepare_cached("UPDATE commands SET cancel_requested = 1 WHERE id = $1")?.execute([id])?;
+            true
+        }
+        Write::Settled => write_end(tx, id, &state, moment)?,
+    };
+    Ok(Some(Applied { state, accepted, changed, device_id, project_id }))
 }
 
 struct Loaded {
     state: CommandState,
     device_id: DeviceId,
     project_id: ProjectId,
+    vouched: Vouched,
+}
+
+/// What the desktop last said of a running command.
+struct Vouched {
     progress: String,
     lease_until: Option<i64>,
 }
@@ -49,56 +64,33 @@ fn loaded(row: &Row<'_>) -> Result<Loaded> {
         },
         device_id: parsed(row, 4, "device id")?,
         project_id: parsed(row, 5, "project id")?,
-        progress: row.get(6)?,
-        lease_until: row.get(7)?,
+        vouched: Vouched { progress: row.get(6)?, lease_until: row.get(7)? },
     })
 }
 
-/// Writes the outcome of a step. Answers whether anything that a watcher can see has changed.
-#[expect(clippy::too_many_arguments, reason = "the columns of one row, each needed once")]
-fn write_step(
-    tx: &Transaction<'_>,
-    id: &str,
-    state: &CommandState,
-    write: Write,
-    now: i64,
-    lease_ms: i64,
-    old_progress: &str,
-    lease_until: Option<i64>,
-) -> Result<bool> {
-    match write {
-        Write::Nothing => return Ok(false),
-        Write::Started => {
-            let sql = "UPDATE commands SET status = $1, attempt = $2, started_at = coalesce(started_at, $3),
-                       lease_until = $4 WHERE id = $5";
-            tx.prepare_cached(sql)?.execute(params![state.status.as_str(), state.attempt, now, now + lease_ms, id])?;
-        }
-        Write::Progress(progress) => {
-            let progress = to_json(&progress)?;
-            // A check every three seconds that tells nothing new need not cost a flush of the disk.
-            if progress == old_progress && is_fresh(lease_until, now, lease_ms) {
-                return Ok(false);
-            }
-            let sql = "UPDATE commands SET progress = $1, lease_until = $2 WHERE id = $3";
-            tx.prepare_cached(sql)?.execute(params![progress, now + lease_ms, id])?;
-            return Ok(progress != old_progress);
-        }
-        Write::CancelFlag => {
-            tx.prepare_cached("UPDATE commands SET cancel_requested = 1 WHERE id = $1")?.execute([id])?;
-        }
-        Write::Settled => {
-            let completion = state.completion.as_ref().map(to_json).transpose()?;
-            let sql = "UPDATE commands SET status = $1, completion = $2, finished_at = $3, lease_until = NULL
-                       WHERE id = $4";
-            tx.prepare_cached(sql)?.execute(params![state.status.as_str(), completion, now, id])?;
-        }
-    }
+fn write_start(tx: &Transaction<'_>, id: &str, state: &CommandState, moment: Moment) -> Result<bool> {
+    let sql = "UPDATE commands SET status = $1, attempt = $2, started_at = coalesce(started_at, $3), lease_until = $4
+               WHERE id = $5";
+    let values = params![state.status.as_str(), state.attempt, moment.now, moment.lease_until(), id];
+    tx.prepare_cached(sql)?.execute(values)?;
     Ok(true)
 }
 
-/// Whether a lease has more than three quarters of its time left, so that renewing it can wait.
-pub(super) fn is_fresh(lease_until: Option<i64>, now: i64, lease_ms: i64) -> bool {
-    lease_until.is_some_and(|until| until - now > lease_ms / 4 * 3)
+/// A check every three seconds that tells nothing new need not cost a flush of the disk.
+fn write_progress(tx: &Transaction<'_>, id: &str, news: &str, old: &Vouched, moment: Moment) -> Result<bool> {
+    let is_news = news != old.progress;
+    if is_news || !moment.is_fresh(old.lease_until) {
+        let sql = "UPDATE commands SET progress = $1, lease_until = $2 WHERE id = $3";
+        tx.prepare_cached(sql)?.execute(params![news, moment.lease_until(), id])?;
+    }
+    Ok(is_news)
+}
+
+fn write_end(tx: &Transaction<'_>, id: &str, state: &CommandState, moment: Moment) -> Result<bool> {
+    let completion = state.completion.as_ref().map(to_json).transpose()?;
+    let sql = "UPDATE commands SET status = $1, completion = $2, finished_at = $3, lease_until = NULL WHERE id = $4";
+    tx.prepare_cached(sql)?.execute(params![state.status.as_str(), completion, moment.now, id])?;
+    Ok(true)
 }
 
 /// Whether the actor has that command.
@@ -237,13 +229,12 @@ fn ahead(tx: &Transaction<'_>, device: &DeviceId, seq: i64) -> Result<u32> {
 pub(super) fn settle_overdue(
     tx: &Transaction<'_>,
     presence: &Presence,
-    now: i64,
-    lease_ms: i64,
+    moment: Moment,
     queued_before: Option<i64>,
 ) -> Result<Vec<Settled>> {
     let mut settled = Vec::new();
-    for (id, event) in overdue(tx, presence, now, lease_ms, queued_before)? {
-        if let Some(applied) = apply(tx, &id.to_string(), event, now, lease_ms)?
+    for (id, event) in overdue(tx, presence, moment, queued_before)? {
+        if let Some(applied) = apply(tx, &id.to_string(), event, moment)?
             && applied.changed
         {
             settled.push(Settled { id, status: applied.state.status });
@@ -256,8 +247,7 @@ pub(super) fn settle_overdue(
 pub(super) fn overdue(
     tx: &Transaction<'_>,
     presence: &Presence,
-    now: i64,
-    lease_ms: i64,
+    moment: Moment,
     queued_before: Option<i64>,
 ) -> Result<Vec<(CommandId, Event)>> {
     let mut found = Vec::new();
@@ -267,13 +257,13 @@ pub(super) fn overdue(
         found.extend(expired.into_iter().map(|id| (id, Event::Expire)));
     }
     let mut statement = tx.prepare_cached(UNSPOKEN)?;
-    let expired = all(statement.query([now])?, |row| {
+    let expired = all(statement.query([moment.now])?, |row| {
         let device: DeviceId = parsed(row, 1, "device id")?;
         Ok((parsed(row, 0, "command id")?, device, row.get::<_, i64>(2)?))
     })?;
     for (id, device, lease_until) in expired {
-        let online_since = presence.online_since(&device, now, lease_ms);
-        if online_since.is_some_and(|since| is_lost(lease_until, since, lease_ms, now)) {
+        let online_since = presence.online_since(&device, moment);
+        if online_since.is_some_and(|since| is_lost(lease_until, since, moment.lease_ms, moment.now)) {
             found.push((id, Event::Lost));
         }
     }

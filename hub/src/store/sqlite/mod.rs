@@ -69,6 +69,29 @@ impl SqliteStore {
     }
 }
 
+/// The time of a call and the length of a lease, in milliseconds, the first since the epoch.
+#[derive(Debug, Clone, Copy)]
+struct Moment {
+    now: i64,
+    lease_ms: i64,
+}
+
+impl Moment {
+    fn new(now: Timestamp, lease: Duration) -> Self {
+        Self { now: now.as_millisecond(), lease_ms: millis(lease) }
+    }
+
+    /// When a lease given now runs out.
+    fn lease_until(self) -> i64 {
+        self.now.saturating_add(self.lease_ms)
+    }
+
+    /// Whether a lease has more than three quarters of its time left, so that renewing it can wait.
+    fn is_fresh(self, lease_until: Option<i64>) -> bool {
+        lease_until.is_some_and(|until| until - self.now > self.lease_ms / 4 * 3)
+    }
+}
+
 fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX / 4)
 }
@@ -140,9 +163,8 @@ impl Store for SqliteStore {
         now: Timestamp,
         lease: Duration,
     ) -> Result<SyncOutcome> {
-        let (now, lease_ms) = (now.as_millisecond(), millis(lease));
-        let online_since = self.presence.note(&device.id, now, lease_ms);
-        let times = Times { now, lease_ms, online_since };
+        let moment = Moment::new(now, lease);
+        let times = Times { moment, online_since: self.presence.note(&device.id, moment) };
         let digest = syncs::digest(&input.sessions)?;
         let sync = Arc::new((device.clone(), input, digest));
         let reading = Arc::clone(&sync);
@@ -162,7 +184,7 @@ impl Store for SqliteStore {
             }
         };
         if matches!(outcome, SyncOutcome::Synced { .. }) {
-            self.presence.synced(&device.id, &sync.1.project_id, now);
+            self.presence.synced(&device.id, &sync.1.project_id, moment.now);
         }
         Ok(outcome)
     }
@@ -175,14 +197,13 @@ impl Store for SqliteStore {
         now: Timestamp,
         lease: Duration,
     ) -> Result<Option<Applied>> {
-        let (actor, id) = (actor.clone(), id.to_owned());
-        let (now, lease_ms) = (now.as_millisecond(), millis(lease));
+        let (actor, id, moment) = (actor.clone(), id.to_owned(), Moment::new(now, lease));
         self.database
             .write(move |tx| {
                 if !commands::belongs(tx, &actor, &id)? {
                     return Ok(None);
                 }
-                commands::apply(tx, &id, event, now, lease_ms)
+                commands::apply(tx, &id, event, moment)
             })
             .await
     }
@@ -214,17 +235,17 @@ impl Store for SqliteStore {
         lease: Duration,
         queue_ttl: Option<Duration>,
     ) -> Result<Vec<Settled>> {
-        let (now, lease_ms) = (now.as_millisecond(), millis(lease));
-        let queued_before = queue_ttl.map(|ttl| now.saturating_sub(millis(ttl)));
+        let moment = Moment::new(now, lease);
+        let queued_before = queue_ttl.map(|ttl| moment.now.saturating_sub(millis(ttl)));
         let presence = Arc::clone(&self.presence);
         let overdue = self.database.read({
             let presence = Arc::clone(&presence);
-            move |tx| commands::overdue(tx, &presence, now, lease_ms, queued_before)
+            move |tx| commands::overdue(tx, &presence, moment, queued_before)
         });
         if overdue.await?.is_empty() {
             return Ok(Vec::new());
         }
-        self.database.write(move |tx| commands::settle_overdue(tx, &presence, now, lease_ms, queued_before)).await
+        self.database.write(move |tx| commands::settle_overdue(tx, &presence, moment, queued_before)).await
     }
 
     async fn flush(&self) -> Result<()> {

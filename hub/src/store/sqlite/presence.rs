@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use protocol::{DeviceId, ProjectId};
 use rusqlite::Transaction;
 
+use super::Moment;
 use crate::store::StoreError;
 
 /// What is known of one desktop. Times in milliseconds since the epoch.
@@ -46,7 +47,8 @@ impl Presence {
     }
 
     /// Notes that the desktop called and answers since when it is online.
-    pub(super) fn note(&self, device: &DeviceId, now: i64, lease_ms: i64) -> i64 {
+    pub(super) fn note(&self, device: &DeviceId, moment: Moment) -> i64 {
+        let Moment { now, lease_ms } = moment;
         let mut desktops = self.lock();
         let seen = desktops.entry(device.clone()).or_default();
         if seen.last.saturating_add(lease_ms) < now {
@@ -80,7 +82,8 @@ impl Presence {
     }
 
     /// Since when the desktop has been online, if it is.
-    pub(super) fn online_since(&self, device: &DeviceId, now: i64, lease_ms: i64) -> Option<i64> {
+    pub(super) fn online_since(&self, device: &DeviceId, moment: Moment) -> Option<i64> {
+        let Moment { now, lease_ms } = moment;
         let desktops = self.lock();
         let seen = desktops.get(device)?;
         (seen.last.saturating_add(lease_ms) >= now).then_some(seen.since)

@@ -6,7 +6,8 @@ use protocol::{CommandId, DeviceId, GraphSessionId, ProjectId, QueuedCommand, Se
 use rusqlite::{Transaction, params};
 use sha2::{Digest, Sha256};
 
-use super::commands::{apply, is_fresh};
+use super::Moment;
+use super::commands::apply;
 use super::presence::Presence;
 use super::rows::{all, first, json, parsed, time, timestamp, to_json};
 use crate::command::{Event, is_lost};
@@ -26,12 +27,11 @@ pub(super) const QUEUED: &str = "SELECT id, graph_session_id, slug, arguments, q
 pub(super) const WORK: &str = "SELECT 1 FROM commands WHERE device_id = $1 AND project_id = $2
      AND (status = 'queued' OR (status = 'running' AND cancel_requested = 1))";
 
-/// The times of one sync, in milliseconds since the epoch.
+/// The times of one sync.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Times {
-    pub(super) now: i64,
-    pub(super) lease_ms: i64,
-    /// Since when the desktop is online.
+    pub(super) moment: Moment,
+    /// Since when the desktop is online, in milliseconds since the epoch.
     pub(super) online_since: i64,
 }
 
@@ -75,14 +75,14 @@ pub(super) fn write(
     if let Some(id) = elsewhere(tx, device, &input.sessions)? {
         return Ok(SyncOutcome::SessionElsewhere(id));
     }
-    replace_shares(tx, &device.id, input, digest, times.now)?;
+    replace_shares(tx, &device.id, input, digest, times.moment.now)?;
     let leases = leases(tx, &device.id, input, times)?;
     let mut renew = tx.prepare_cached("UPDATE commands SET lease_until = $1 WHERE id = $2")?;
     for id in &leases.renew {
-        renew.execute(params![times.now + times.lease_ms, id.to_string()])?;
+        renew.execute(params![times.moment.lease_until(), id.to_string()])?;
     }
     for id in &leases.lost {
-        apply(tx, &id.to_string(), Event::Lost, times.now, times.lease_ms)?;
+        apply(tx, &id.to_string(), Event::Lost, times.moment)?;
     }
     Ok(SyncOutcome::Synced { commands: queued(tx, &device.id, input)?, lost: leases.lost })
 }
@@ -114,11 +114,11 @@ fn leases(tx: &Transaction<'_>, device: &DeviceId, input: &SyncInput, times: Tim
     for (id, project, lease_until) in running {
         let until: Option<i64> = lease_until;
         if known.contains(&id) {
-            if !is_fresh(until, times.now, times.lease_ms) {
+            if !times.moment.is_fresh(until) {
                 leases.renew.push(id);
             }
         } else if project == input.project_id
-            && is_lost(until.unwrap_or(0), times.online_since, times.lease_ms, times.now)
+            && is_lost(until.unwrap_or(0), times.online_since, times.moment.lease_ms, times.moment.now)
         {
             leases.lost.push(id);
         }
