@@ -18,14 +18,18 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// A JSON body, bounded in size and time.
 pub(super) struct Body<T>(pub(super) T);
 
+/// A body that ends too early may come whole when it is sent again: 400. Any other that cannot be read will never be: 422,
+/// which tells a desktop to stop trying.
 impl<T: DeserializeOwned> FromRequest<Hub> for Body<T> {
     type Rejection = Failure;
 
     async fn from_request(request: Request, _: &Hub) -> Result<Self, Failure> {
         let bytes = read(request.into_body(), MAX_BODY).await?;
-        serde_json::from_slice(&bytes).map(Self).map_err(|error| match error.classify() {
-            serde_json::error::Category::Data => Failure::unprocessable(format!("the body is not understood: {error}")),
-            _ => Failure::bad_request(format!("the body is not JSON: {error}")),
+        serde_json::from_slice(&bytes).map(Self).map_err(|error| {
+            if error.is_eof() {
+                return Failure::bad_request(format!("the body ends too early: {error}"));
+            }
+            Failure::unprocessable(format!("the body is not understood: {error}"))
         })
     }
 }

@@ -173,6 +173,21 @@ async fn a_report_of_the_full_size_is_taken_and_a_larger_one_refused() {
 }
 
 #[tokio::test]
+async fn a_report_that_can_never_be_read_is_refused_for_good() {
+    let world = World::new().await;
+    world.sync(&[]).await;
+    let id = world.queue("deep-key").await;
+    world.step(&id, "start", json!({"attempt": 1})).await;
+    let deep = format!("{{\"status\":\"completed\",\"result\":{}{}}}", "[".repeat(200), "]".repeat(200));
+    for (body, status) in [(deep.as_str(), 422), ("nonsense", 422), (&deep[..60], 400)] {
+        let request = Request::post(format!("/external-assistants/graph-relays/commands/{id}/complete"))
+            .header(header::AUTHORIZATION, format!("Bearer {}", world.desktop))
+            .body(Body::from(body.to_owned()));
+        assert_eq!(world.send(request.unwrap()).await.status.as_u16(), status, "{body}");
+    }
+}
+
+#[tokio::test]
 async fn a_truncated_result_is_said_to_be_so() {
     let world = World::new().await;
     world.sync(&[]).await;
