@@ -11,7 +11,7 @@ pub struct Outcome {
     /// How it ended.
     pub status: Status,
     /// What the script returned, as JSON; present exactly when `status` is [`Status::Completed`]. A script that
-    /// returns nothing has the result `null`.
+    /// returns nothing has the result `null`. At most 16 MB as JSON.
     pub result: Option<Value>,
     /// Why it failed or was cancelled.
     pub error: Option<GraphError>,

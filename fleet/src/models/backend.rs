@@ -30,7 +30,7 @@ pub(crate) struct Backend {
 
 /// A try that failed.
 struct Failure {
-    error: GraphError,
+    error: Box<GraphError>,
     /// Whether another try may help.
     passing: bool,
     retry_after: Option<Duration>,
@@ -38,11 +38,11 @@ struct Failure {
 
 impl Failure {
     fn lasting(code: &str, message: String) -> Self {
-        Self { error: GraphError::agent(code, message), passing: false, retry_after: None }
+        Self { error: Box::new(GraphError::agent(code, message)), passing: false, retry_after: None }
     }
 
     fn passing(code: &str, message: String) -> Self {
-        Self { error: GraphError::agent(code, message).retryable(), passing: true, retry_after: None }
+        Self { error: Box::new(GraphError::agent(code, message).retryable()), passing: true, retry_after: None }
     }
 }
 
@@ -83,7 +83,7 @@ impl Backend {
                 Err(failure) => failure,
             };
             let pause = retry::delay(attempt, begun.elapsed(), failure.retry_after, rand::random());
-            let Some(pause) = pause.filter(|_| failure.passing) else { return Err(failure.error) };
+            let Some(pause) = pause.filter(|_| failure.passing) else { return Err(*failure.error) };
             on_retry(attempt, pause, &failure.error);
             tokio::time::sleep(pause).await;
             attempt += 1;
@@ -110,7 +110,7 @@ impl Backend {
         let answer = self.read(response).await?;
         if status.is_success() {
             return chat::parse(&answer, body.len()).map_err(|error| Failure {
-                error,
+                error: Box::new(error),
                 passing: false,
                 retry_after: None,
             });

@@ -44,10 +44,8 @@ impl Budget {
 
     /// The total that binds first, as a script sees it.
     pub(super) fn total(&self) -> Option<u64> {
-        self.levels()
-            .filter_map(|level| Some((level.total?.saturating_sub(level.spent()), level)))
-            .min_by_key(|(left, _)| *left)
-            .and_then(|(left, _)| Some(self.spent().saturating_add(left)))
+        let left = self.levels().filter_map(|level| Some(level.total?.saturating_sub(level.spent()))).min();
+        left.map(|left| self.spent().saturating_add(left))
     }
 
     /// Tokens of this Graph and its children.

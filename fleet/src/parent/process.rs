@@ -17,6 +17,9 @@ const STDERR_BYTES: u64 = 8 * 1024;
 /// How long a worker that has said its last word may take to be gone.
 const LAST_WORD: Duration = Duration::from_millis(500);
 
+/// How long a worker may leave its pipe unread.
+const DEAF: Duration = Duration::from_secs(10);
+
 /// A running worker, in its own process group (a job object on Windows). Dropping it kills it.
 pub(super) struct Worker {
     child: Box<dyn ChildWrapper>,
@@ -65,11 +68,14 @@ impl Worker {
         })
     }
 
-    /// A worker that no longer listens is found out by its silence, so a failed write is no error here.
+    /// A worker that no longer listens is found out by its silence, so a failed write is no error here. One whose pipe
+    /// stays full is not reading, which none does that is well: it is killed.
     pub(super) async fn send(&mut self, message: &ToWorker) {
         let mut line = serde_json::to_vec(message).expect("a message has string keys only");
         line.push(b'\n');
-        let _ = self.stdin.write_all(&line).await;
+        if tokio::time::timeout(DEAF, self.stdin.write_all(&line)).await.is_err() {
+            let _ = self.child.start_kill();
+        }
     }
 
     /// What the worker says next. Loses nothing when dropped before it is ready.

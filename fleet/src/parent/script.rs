@@ -28,7 +28,7 @@ use super::prepare::{Prepared, prepare};
 use super::process::{Silence, Worker};
 use super::run::Run;
 use super::tells;
-use crate::limits::HOST_CALLS;
+use crate::limits::{HOST_CALLS, HOST_CALLS_AT_ONCE};
 use crate::wire::{Begin, CallKind, FromWorker, Outcome, ToWorker};
 use crate::{CheckError, EffectiveLimits, Event, GraphError, Meta, Problem, WorkerCommand};
 
@@ -286,6 +286,10 @@ impl Driver {
         if self.caller.run.host_calls.fetch_add(1, SeqCst) >= HOST_CALLS {
             let message = format!("a run may make {HOST_CALLS} host calls at most");
             return Some(End::Said(Err(GraphError::limit("host_calls", message).at(&self.caller.file, at.0, at.1))));
+        }
+        if self.calls.len() + self.children.len() > HOST_CALLS_AT_ONCE as usize {
+            // The worker refuses such a call itself.
+            return Some(End::Silent(Silence::Garbage("more calls than it may".to_owned())));
         }
         if self.cancelling {
             // The worker has rejected the call already.

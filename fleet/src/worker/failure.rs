@@ -22,14 +22,13 @@ impl Site {
         Self { line, column: column.saturating_sub(shift).max(1) }
     }
 
-    /// The innermost frame of the script on the stack.
-    pub(super) fn current(context: &Context) -> Self {
-        context
-            .stack_trace()
-            .map(|frame| frame.position())
-            .filter(|frame| frame.path.to_string() == SOURCE_PATH)
-            .find_map(|frame| frame.position)
-            .map_or_else(Self::default, |position| Self::new(position.line_number(), position.column_number()))
+    /// The innermost place of the script on the stack. A new error object knows it; the frames that the engine shows to
+    /// its host are one instruction off, which is often another line.
+    pub(super) fn current(host: &Host, context: &mut Context) -> Self {
+        let constructor = context.intrinsics().constructors().error().constructor();
+        let error = constructor.construct(&[], None, context).map(JsValue::from);
+        let stack = error.ok().and_then(|error| host.stack_of(&error, context));
+        stack.and_then(|stack| Self::in_stack(&stack)).unwrap_or_default()
     }
 
     /// The innermost place of the script that a stack text names, as `name (graph:LINE:COLUMN)`.

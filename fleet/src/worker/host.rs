@@ -9,7 +9,6 @@ use std::sync::mpsc;
 use boa_engine::builtins::promise::ResolvingFunctions;
 use boa_engine::object::builtins::{JsFunction, JsPromise};
 use boa_engine::{Context, JsArgs, JsError, JsNativeError, JsResult, JsString, JsValue, js_string};
-use serde_json::Value;
 
 use super::failure::{Site, lossy};
 use super::{json, memory};
@@ -205,7 +204,7 @@ impl Host {
 pub(super) fn call(_this: &JsValue, arguments: &[JsValue], context: &mut Context) -> JsResult<JsValue> {
     let host = Host::of(context);
     let (kind, input) = kind_and_input(arguments)?;
-    let site = Site::current(context);
+    let site = Site::current(&host, context);
     let (promise, resolvers) = JsPromise::new_pending(context);
     let pending = Pending { resolvers, site };
     if let Some(error) = host.refusal(&kind, &input) {
@@ -253,7 +252,7 @@ fn kind_and_input(arguments: &[JsValue]) -> JsResult<(String, Result<String, jso
 /// What a finished script returned, as JSON text.
 pub(super) fn result_text(host: &Host, value: &JsValue, context: &mut Context) -> Result<String, ResultError> {
     let text = host.try_stringify(value, context).map_err(ResultError::Threw)?;
-    let text = text.unwrap_or_else(|| js_string!("null"));
+    let text = text.unwrap_or(js_string!("null"));
     json::clean(lossy(&text)).map_err(|json::TooDeep| ResultError::TooDeep)
 }
 
@@ -261,9 +260,4 @@ pub(super) fn result_text(host: &Host, value: &JsValue, context: &mut Context) -
 pub(super) enum ResultError {
     Threw(JsError),
     TooDeep,
-}
-
-/// Serializes a message that the parent must be able to read.
-pub(super) fn line(message: &Value) -> String {
-    message.to_string()
 }

@@ -15,7 +15,6 @@ use std::sync::mpsc;
 use boa_engine::builtins::promise::PromiseState;
 use boa_engine::object::builtins::JsPromise;
 use boa_engine::{Context, JsResult, JsValue, Script, Source};
-use serde_json::json;
 
 use super::executor::Microtasks;
 use super::failure::{self, Site};
@@ -134,7 +133,7 @@ fn finish_with_result(host: &Host, value: &JsValue, context: &mut Context) -> ! 
 }
 
 fn say(host: &Host, message: &FromWorker) {
-    host.say(&host::line(&json!(message)));
+    host.say(&serde_json::to_string(message).expect("a message has string keys only"));
 }
 
 fn finish(host: &Host, message: &FromWorker) -> ! {

@@ -187,3 +187,29 @@ fn units(text: &[u16], needle: &[u16]) -> Option<usize> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What the language says: the first place where the units are the same.
+    fn slow(text: &[u16], needle: &[u16], from: usize) -> Option<usize> {
+        (from..=text.len().checked_sub(needle.len())?).find(|at| text[*at..].starts_with(needle))
+    }
+
+    proptest! {
+        #[test]
+        fn a_needle_is_found_where_the_language_finds_it(
+            text in "[ab\u{e9}\u{20ac}\u{1f600}]{0,40}", needle in "[ab\u{e9}\u{20ac}\u{1f600}]{0,3}", from in 0_usize..50,
+        ) {
+            let (js_text, js_needle) = (JsString::from(text.as_str()), JsString::from(needle.as_str()));
+            let units = |text: &str| text.encode_utf16().collect::<Vec<u16>>();
+            prop_assert_eq!(
+                find(js_text.as_str(), js_needle.as_str(), from),
+                slow(&units(&text), &units(&needle), from)
+            );
+        }
+    }
+}

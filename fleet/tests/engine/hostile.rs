@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use fleet::{Limits, Outcome, Status};
+use fleet::{Fleet, Limits, Outcome, Settings, Status, WorkerCommand};
 use futures::StreamExt;
 use serde::Deserialize;
 
@@ -156,13 +156,10 @@ fn own_megabytes() -> usize {
 /// Every script runs under the same limits, several at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_hostile_script_ends_in_its_worker_alone() {
-    let engine = support::engine();
-    let limits = Limits {
-        timeout: Some(Duration::from_secs(2)),
-        memory_mb: Some(256),
-        max_tokens: Some(1),
-        ..Limits::default()
-    };
+    let mark = format!("hostile-{}", std::process::id());
+    let worker = WorkerCommand { args: vec![mark.clone().into()], ..support::settings().worker };
+    let engine = Fleet::new(Settings { worker, ..support::settings() });
+    let limits = Limits { timeout: Some(Duration::from_secs(1)), memory_mb: Some(128), ..Limits::default() };
     #[cfg(target_os = "linux")]
     let before = own_megabytes();
     let runs = cases().into_iter().map(|(name, source)| {
@@ -186,5 +183,6 @@ async fn every_hostile_script_ends_in_its_worker_alone() {
     {
         let grown = own_megabytes().saturating_sub(before);
         assert!(grown < 64, "this process grew by {grown} MB");
+        assert_eq!(support::processes_with(&mark), Vec::<String>::new());
     }
 }

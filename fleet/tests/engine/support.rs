@@ -97,19 +97,14 @@ impl Graphs for Saved {
     }
 }
 
-/// The worker processes of this test process that are still there, zombies included.
+/// The processes that have this word on their command line. A zombie has none, but stands under its parent.
 #[cfg(target_os = "linux")]
-pub(crate) fn workers_of_this_process() -> Vec<u32> {
-    let parent = format!("{}", std::process::id());
-    let status = |pid: &str, field: &str| {
-        let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        let line = text.lines().find(|line| line.starts_with(field))?;
-        Some(line.split_whitespace().nth(1)?.to_owned())
-    };
+pub(crate) fn processes_with(word: &str) -> Vec<String> {
     let processes = std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     processes
-        .filter(|pid| pid.parse::<u32>().is_ok() && status(pid, "PPid:").as_deref() == Some(&parent))
-        .filter(|pid| status(pid, "Name:").is_some_and(|name| name.starts_with("fleet-worker")))
-        .filter_map(|pid| pid.parse().ok())
+        .filter(|pid| {
+            let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&command).split('\0').any(|argument| argument == word)
+        })
         .collect()
 }
