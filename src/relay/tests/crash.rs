@@ -5,9 +5,11 @@ use crate::command::State;
 use crate::store::executions::DAEMON_STOPPED;
 use protocol::CommandId;
 use serde_json::json;
+use std::collections::HashSet;
 use std::future::Future;
 use std::pin::pin;
 use std::task::Poll;
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// The steps at which a command stands still in the database.
@@ -83,14 +85,15 @@ async fn a_daemon_that_ends_at_any_step_runs_nothing_twice_and_reports_everythin
 /// Ends the daemon after each number of steps of its task: at every point where it could wait for anything.
 #[tokio::test(start_paused = true)]
 async fn a_daemon_killed_between_any_two_steps_runs_nothing_twice_and_reports_everything() {
-    let mut steps = 0;
-    loop {
-        steps += 1;
+    let mut met = HashSet::new();
+    for steps in 1.. {
         let mut desktop = Desktop::new().await;
+        desktop.hub.be_slow(Duration::from_millis(10));
         let asked = [desktop.ask(), desktop.ask()];
         let relay = desktop.relay().run(CancellationToken::new());
         let is_through = give_up_after(steps, &desktop, &asked, relay).await;
         desktop.wait(1).await; // what was on its way to the disk gets there
+        met.insert(desktop.state(asked[1]).await);
         desktop.start();
         desktop.wait(60).await;
         assert_is_over(&desktop, &asked, &format!("killed after {steps} steps")).await;
@@ -98,7 +101,8 @@ async fn a_daemon_killed_between_any_two_steps_runs_nothing_twice_and_reports_ev
             break;
         }
     }
-    assert!(steps > 40, "only {steps} steps: the kills have missed the work");
+    let states = [None, Some(State::Received), Some(State::Running), Some(State::Finished), Some(State::Reported)];
+    assert_eq!(met, HashSet::from(states), "the kills have missed a part of the work");
 }
 
 /// Lets `relay` make so many steps. True if both commands were reported by then.

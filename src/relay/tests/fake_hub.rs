@@ -94,6 +94,8 @@ struct State {
     seen: Vec<Seen>,
     /// Projects with news that no wait has been told of.
     news: HashSet<String>,
+    /// How long each request takes.
+    latency: Duration,
     /// Hands out every command with every sync, whatever became of it.
     forgetful: bool,
     /// Answers each wait at once with this.
@@ -153,6 +155,11 @@ impl FakeHub {
     /// Changes what is handed out.
     pub(super) fn change_entry(&self, id: CommandId, change: impl FnOnce(&mut Value)) {
         self.with_row(id, |row| change(&mut row.entry));
+    }
+
+    /// From now on each request takes so long.
+    pub(super) fn be_slow(&self, latency: Duration) {
+        self.state().latency = latency;
     }
 
     pub(super) fn be_forgetful(&self) {
@@ -323,6 +330,10 @@ impl Transport for FakeHub {
     }
 
     async fn send(&self, request: Request) -> Result<Reply, TransportError> {
+        let latency = self.state().latency;
+        if !latency.is_zero() {
+            sleep(latency).await;
+        }
         let (seen, answer) = self.take_down(&request);
         let broken = || TransportError::Unreachable("connection reset".to_owned());
         match answer {
