@@ -24,22 +24,30 @@ struct Args {
 fn main() -> ExitCode {
     let args = Args::parse();
     let began = Instant::now();
-    for experiment in EXPERIMENTS.iter().filter(|one| args.names.is_empty() || args.names.iter().any(|n| n == one.name))
-    {
-        if let Err(failure) = show(experiment, &args) {
-            eprintln!("{}: {failure}", experiment.name);
-            return ExitCode::FAILURE;
+    let chosen =
+        EXPERIMENTS.iter().filter(|one| args.names.is_empty() || args.names.iter().any(|name| name == one.name));
+    let outcome = std::thread::scope(|scope| {
+        let running: Vec<_> = chosen.map(|one| (one.name, scope.spawn(|| one.run(plan(one, &args))))).collect();
+        running.into_iter().try_for_each(|(name, thread)| match thread.join() {
+            Ok(Ok(table)) => {
+                println!("{table}");
+                Ok(())
+            }
+            Ok(Err(failure)) => Err(format!("{name}: {failure}")),
+            Err(_) => Err(format!("{name}: it panicked")),
+        })
+    });
+    // Tables go to standard output; how long they took, which differs each time, does not.
+    eprintln!("{:.1} s of real time", began.elapsed().as_secs_f64());
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::FAILURE
         }
     }
-    eprintln!("in all {:.1} s of real time", began.elapsed().as_secs_f64());
-    ExitCode::SUCCESS
 }
 
-/// Tables go to standard output; how long they took, which differs each time, does not.
-fn show(experiment: &Experiment, args: &Args) -> Result<(), experiments::Failure> {
-    let began = Instant::now();
-    let samples = args.samples.map_or(experiment.samples, |samples| samples as usize);
-    println!("{}", experiment.run(Plan { seed: args.seed, samples })?);
-    eprintln!("{}: {:.1} s of real time", experiment.name, began.elapsed().as_secs_f64());
-    Ok(())
+fn plan(experiment: &Experiment, args: &Args) -> Plan {
+    Plan { seed: args.seed, samples: args.samples.map_or(experiment.samples, |samples| samples as usize) }
 }
