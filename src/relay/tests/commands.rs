@@ -41,14 +41,14 @@ async fn a_command_that_is_delivered_over_and_over_runs_once() {
     let id = desktop.ask();
     desktop.hub.queue(PROJECT, desktop.entry(id)); // twice in the same sync
     desktop.engine.plan(Plan::takes(45)); // and with every sync while it runs
-    desktop.start();
+    let relay = desktop.start();
     desktop.until(30).await;
     desktop.hub.change_entry(id, |entry| entry["arguments"] = json!({"amount": 1_000_000}));
     desktop.until(300).await; // and long after it was reported
     assert_eq!(desktop.engine.runs().len(), 1);
     assert_eq!(desktop.engine.runs()[0].arguments, json!({"for": id}));
     assert_eq!(desktop.hub.seen(Call::Complete).len(), 1);
-    assert_eq!(desktop.state(id).await, Some(State::Reported));
+    assert_eq!((desktop.state(id).await, relay.health().problem), (Some(State::Reported), None));
 }
 
 #[tokio::test(start_paused = true)]

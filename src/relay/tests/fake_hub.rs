@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use protocol::{Clock, CommandId, path};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -94,6 +96,8 @@ struct State {
     seen: Vec<Seen>,
     /// Projects with news that no wait has been told of.
     news: HashSet<String>,
+    /// Decides by chance how requests are answered.
+    weather: Option<StdRng>,
     /// How long each request takes.
     latency: Duration,
     /// Hands out every command with every sync, whatever became of it.
@@ -162,6 +166,11 @@ impl FakeHub {
         self.state().latency = latency;
     }
 
+    /// From now on chance decides how each request is answered.
+    pub(super) fn be_moody(&self, seed: u64) {
+        self.state().weather = Some(StdRng::seed_from_u64(seed));
+    }
+
     pub(super) fn be_forgetful(&self) {
         self.state().forgetful = true;
     }
@@ -184,7 +193,9 @@ impl FakeHub {
 
     /// From now on it works.
     pub(super) fn heal(&self) {
-        self.state().rules.clear();
+        let mut state = self.state();
+        state.rules.clear();
+        state.weather = None;
     }
 
     /// Never answers the request with this number, does it only if `done`, and tells [`FakeHub::cut`] of it.
@@ -243,7 +254,8 @@ impl FakeHub {
             rule.times = rule.times.map(|times| times - 1);
             rule.answer.clone()
         });
-        (seen, answer.unwrap_or(Answer::Proper))
+        let by_chance = state.weather.as_mut().map(mood);
+        (seen, answer.or(by_chance).unwrap_or(Answer::Proper))
     }
 
     async fn properly(&self, seen: &Seen) -> Reply {
@@ -359,6 +371,22 @@ impl Transport for FakeHub {
             }
             Answer::TooLarge => Err(TransportError::TooLarge),
         }
+    }
+}
+
+/// An answer of a hub on a bad day. None of them settles anything wrongly.
+fn mood(chance: &mut StdRng) -> Answer {
+    match chance.random_range(0..20) {
+        0 => Answer::Unreachable,
+        1 => Answer::DoneThenBroken,
+        2 => Answer::Hang,
+        3 => Answer::DoneThenHang,
+        4 => Answer::status([400, 401, 403, 500, 502, 503][chance.random_range(0..6)]),
+        5 => Answer::RetryAfter(429, chance.random_range(1..100)),
+        6 => Answer::Plain(200, "<html>".to_owned()),
+        7 => Answer::TooLarge,
+        8..12 => Answer::Late(Duration::from_millis(chance.random_range(1..29_000))),
+        _ => Answer::Proper,
     }
 }
 

@@ -13,6 +13,7 @@ mod cycle;
 mod disk;
 mod http;
 mod report;
+mod soak;
 mod start;
 mod trouble;
 mod wake_channel;
