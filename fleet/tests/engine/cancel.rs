@@ -30,8 +30,10 @@ async fn cancelled(source: &str) -> (Outcome, Vec<Event>) {
 }
 
 fn logs(events: &[Event]) -> Vec<&str> {
-    let message = |event| if let &Event::Log { ref message, .. } = event { Some(message.as_str()) } else { None };
-    events.iter().filter_map(message).collect()
+    events
+        .iter()
+        .filter_map(|event| if let Event::Log { message, .. } = event { Some(message.as_str()) } else { None })
+        .collect()
 }
 
 #[tokio::test]
