@@ -1,5 +1,6 @@
 //! `cargo run --release -p experiments [-- NAME…] [--seed N]`: prints a table per experiment.
 
+use std::io::Write;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -29,10 +30,7 @@ fn main() -> ExitCode {
     let outcome = std::thread::scope(|scope| {
         let running: Vec<_> = chosen.map(|one| (one.name, scope.spawn(|| one.run(plan(one, &args))))).collect();
         running.into_iter().try_for_each(|(name, thread)| match thread.join() {
-            Ok(Ok(table)) => {
-                println!("{table}");
-                Ok(())
-            }
+            Ok(Ok(table)) => writeln!(std::io::stdout(), "{table}").map_err(|error| format!("{name}: {error}")),
             Ok(Err(failure)) => Err(format!("{name}: {failure}")),
             Err(_) => Err(format!("{name}: it panicked")),
         })
