@@ -10,6 +10,7 @@
 //! | running | check | running | progress and a new lease |
 //! | queued, settled | check | same | only told where it stands |
 //! | queued, running | complete | its status | a desktop may end a command that it never started: consent missing |
+//! | running, flagged | complete | cancelled | the Graph was over before its desktop read the flag (SPEC 1.6) |
 //! | settled | complete, the same report | same | accepted again: the first answer was lost |
 //! | settled | complete, another report | same | refused with what stands |
 //! | queued | cancel | cancelled | no desktop ever sees it |
@@ -96,6 +97,12 @@ pub fn step(state: CommandState, event: Event) -> Step {
         (Running, Event::Check(progress)) => Step { state, write: Write::Progress(progress), accepted: true },
         (_, Event::Check(_)) => same(state, true),
 
+        (Running, Event::Complete(completion)) if state.cancel_requested => {
+            // The report is kept as it came, so that its repetition is known for one.
+            let mut step = settle(state, completion);
+            step.state.status = CommandStatus::Cancelled;
+            step
+        }
         (Queued | Running, Event::Complete(completion)) => settle(state, completion),
         (_, Event::Complete(completion)) => {
             let is_repeat = state.completion.as_ref() == Some(&completion);

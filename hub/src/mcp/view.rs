@@ -1,6 +1,6 @@
 //! A run, as its assistant sees it.
 
-use protocol::{CheckRequest, CommandStatus};
+use protocol::{CheckRequest, CommandStatus, CompletionStatus};
 use serde_json::{Map, Value, json};
 
 use crate::Hub;
@@ -32,7 +32,10 @@ pub(super) fn run(hub: &Hub, run: &RunView) -> Value {
         "agent_failures": completion.map_or(0, |c| c.agent_failures),
         "retry_after_s": retry_after_s(hub, run.status),
     });
-    if let Some(result) = completion.and_then(|c| c.result.clone()) {
+    // A Graph may have ended well before its desktop read the cancel: what was cancelled has no result.
+    if run.status == CommandStatus::Completed
+        && let Some(result) = completion.and_then(|c| c.result.clone())
+    {
         answer["result"] = result;
     }
     answer
@@ -64,6 +67,9 @@ fn progress(progress: &CheckRequest) -> Value {
 
 fn message(run: &RunView) -> Option<String> {
     let completion = run.completion.as_ref()?;
+    if run.status == CommandStatus::Cancelled && completion.status != CompletionStatus::Cancelled {
+        return Some("cancelled on request; the Graph ended before its desktop could stop it".to_owned());
+    }
     if completion.result_truncated {
         let place = completion.execution_id.map_or_else(String::new, |id| format!(" under execution {id}"));
         return Some(format!(
