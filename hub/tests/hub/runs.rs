@@ -187,6 +187,25 @@ async fn a_running_run_is_flagged_and_its_progress_shown() {
     assert_eq!(check.body["cancel_requested"], json!(true));
 }
 
+/// The Graph ended before its desktop looked. Who asked for a cancel is told that it is cancelled, whatever the desktop
+/// says, and as often as it says so.
+#[tokio::test]
+async fn a_cancel_stands_when_the_graph_was_quicker_than_the_desktops_look() {
+    let world = World::new().await;
+    world.sync(&[]).await;
+    let id = world.queue("quicker-key").await;
+    world.step(&id, "start", json!({"attempt": 1})).await;
+    world.call("cancel_graph_run", json!({"command_id": id})).await;
+    let report = json!({"execution_id": FOREIGN, "status": "completed", "result": 3, "total_tokens": 7});
+    for _ in 0..2 {
+        let answer = world.step(&id, "complete", report.clone()).await;
+        assert_eq!((answer.status.as_u16(), &answer.body["status"]), (200, &json!("cancelled")));
+    }
+    let run = world.call("get_graph_run", json!({"command_id": id})).await;
+    assert_eq!((&run["status"], run.get("result"), &run["total_tokens"]), (&json!("cancelled"), None, &json!(7)));
+    assert!(run["message"].as_str().unwrap().starts_with("cancelled on request"), "{run}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_headers_of_a_waiting_read_go_out_early() {
     let world = World::new().await;
