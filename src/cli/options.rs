@@ -50,7 +50,7 @@ pub(super) enum Command {
     History(HistoryArgs),
     /// Cancel a run
     Cancel {
-        /// Its id, its command's id, or the beginning of either
+        /// Its id, its command's id, or the end of either
         id: String,
     },
     /// Show reports that the hub has not got yet
@@ -169,7 +169,7 @@ pub(super) struct HistoryArgs {
 pub(super) enum HistoryCommand {
     /// Show one run: its events, and its whole result or error
     Show {
-        /// Its id, its command's id, or the beginning of either
+        /// Its id, its command's id, or the end of either
         id: String,
         /// Print JSON
         #[arg(long)]

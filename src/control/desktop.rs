@@ -175,7 +175,7 @@ impl Desktop {
             .hint(format!("see how it ended: graph-relay history show {id}")))
     }
 
-    /// The run that an id, a command's id, or the unique beginning of either names.
+    /// The run that an id, a command's id, or the unique end of either names.
     async fn find_run(&self, id: String) -> Result<ExecutionId, Failure> {
         let asked = id.clone();
         let found = self.runner.store.read(move |connection| executions::find(connection, &asked)).await?;
@@ -183,8 +183,8 @@ impl Desktop {
             [one] => Ok(*one),
             [] => Err(Failure::not_found(format!("there is no run `{id}`"))
                 .hint("graph-relay history lists the latest runs with their ids")),
-            several => Err(Failure::invalid(format!("`{id}` is the beginning of {} runs", several.len()))
-                .hint("give more of the id")),
+            several => Err(Failure::invalid(format!("`{id}` is the end of {} runs", several.len()))
+                .hint("give more of its end")),
         }
     }
 

@@ -91,12 +91,12 @@ pub enum Request {
     },
     /// One run, whole.
     HistoryShow {
-        /// Its id, or the beginning of it.
+        /// Its id, its command's id, or the end of either, at least four characters.
         id: String,
     },
     /// Cancels a run.
     Cancel {
-        /// The id of the execution or of its command, or the beginning of it.
+        /// The same.
         id: String,
     },
     /// Reports that wait, and dead letters.

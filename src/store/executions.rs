@@ -204,7 +204,8 @@ pub fn get(connection: &Connection, id: ExecutionId) -> Result<Option<Execution>
     optional(connection, &format!("{SELECT} WHERE id = $1"), [id.to_string()], read)
 }
 
-/// The runs that an id names: its own, its command's, or the beginning of either, at least four characters.
+/// The runs that an id names: its own, its command's, or the end of either, at least four characters. Ids of one minute
+/// begin alike, it is the ends that differ.
 ///
 /// # Errors
 /// [`StoreError`].
@@ -212,8 +213,8 @@ pub fn find(connection: &Connection, id: &str) -> Result<Vec<ExecutionId>, Store
     if id.len() < 4 || !id.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-') {
         return Ok(Vec::new());
     }
-    let sql = "SELECT id FROM executions WHERE id LIKE $1 || '%'
-        UNION SELECT execution_id FROM commands WHERE id LIKE $1 || '%' AND execution_id IS NOT NULL";
+    let sql = "SELECT id FROM executions WHERE id LIKE '%' || $1
+        UNION SELECT execution_id FROM commands WHERE id LIKE '%' || $1 AND execution_id IS NOT NULL";
     rows(connection, sql, [id], |row| stored(&row.get::<_, String>(0)?))
 }
 

@@ -85,7 +85,7 @@ fn digest(result: &Value) -> String {
         if rows.is_empty() { String::new() } else { format!("\n\n{}", table(&head, &rows)) }
     };
     text += &listed(&result["biggest"], ["BIGGEST", "BYTES"], "bytes");
-    text += &listed(&result["newest"], ["NEWEST", "CHANGED"], "day");
+    text += &listed(&result["newest"], ["NEWEST", "CHANGED"], "changed");
     text += &listed(&result["documents"], ["DOCUMENTS", "TITLE"], "title");
     let todo: Vec<_> = result["todo"]["first"].as_array().into_iter().flatten().map(plain).collect();
     if !todo.is_empty() {
