@@ -183,8 +183,10 @@ impl Desktop {
             [one] => Ok(*one),
             [] => Err(Failure::not_found(format!("there is no run `{id}`"))
                 .hint("graph-relay history lists the latest runs with their ids")),
-            several => Err(Failure::invalid(format!("`{id}` is the end of {} runs", several.len()))
-                .hint("give more of its end")),
+            several => {
+                Err(Failure::invalid(format!("`{id}` is the end of {} runs", several.len()))
+                    .hint("give more of its end"))
+            }
         }
     }
 
