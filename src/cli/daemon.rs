@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::error::CliError;
 use super::logs;
 use crate::config::Config;
-use crate::control::{Desktop, Server};
+use crate::control::{Desktop, NoRelay, Server};
 use crate::paths::Paths;
 
 /// A command that is about to end may still hold the database.
@@ -21,6 +21,11 @@ pub(super) async fn run() -> Result<ExitCode, CliError> {
     let config = Config::load(&paths.config_file())?;
     logs::to_files(&paths, &config.log)?;
     let desktop = Arc::new(Desktop::open(&paths, &config, "graph-relay run", PATIENCE).await?.as_daemon());
+    // Without a hub it serves the owner; with one that it cannot reach for want of a token it would only seem to work.
+    match desktop.relay() {
+        Ok(_) | Err(NoRelay::NoHub) => {}
+        Err(error) => return Err(error.into()),
+    }
     let server = Server::bind(&paths)
         .map_err(|error| CliError::internal(format!("cannot listen on {}: {error}", paths.socket().display())))?;
     let stop = CancellationToken::new();
@@ -28,8 +33,8 @@ pub(super) async fn run() -> Result<ExitCode, CliError> {
 
     let relay = async {
         match desktop.relay() {
-            Some(relay) => Arc::clone(relay).run(stop.clone()).await,
-            None => {
+            Ok(relay) => Arc::clone(relay).run(stop.clone()).await,
+            Err(_) => {
                 stop.cancelled().await;
                 Ok(())
             }

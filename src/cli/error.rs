@@ -16,7 +16,7 @@ use std::process::ExitCode;
 
 use crate::config::ConfigError;
 use crate::control::client::ClientError;
-use crate::control::{Failure, FailureKind, OpenError};
+use crate::control::{Failure, FailureKind, NoRelay, OpenError};
 use crate::paths::PathsError;
 use crate::store::StoreError;
 
@@ -122,15 +122,16 @@ impl From<StoreError> for CliError {
 
 impl From<OpenError> for CliError {
     fn from(error: OpenError) -> Self {
-        let message = error.to_string();
         match error {
             OpenError::Store(error) => error.into(),
-            OpenError::Token { .. } | OpenError::EmptyToken(_) => Self::new(CONFIG, message).hint(
-                "make a token at the hub (graph-relay hub device add NAME --owner YOU) and put it into that file",
-            ),
-            OpenError::Http(_) => Self::new(CONFIG, message),
-            OpenError::Program(_) => Self::internal(message),
+            OpenError::Program(_) => Self::internal(error.to_string()),
         }
+    }
+}
+
+impl From<&NoRelay> for CliError {
+    fn from(error: &NoRelay) -> Self {
+        Self::new(CONFIG, error.to_string()).hint(error.hint())
     }
 }
 

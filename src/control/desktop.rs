@@ -14,7 +14,9 @@ use super::message::{Failure, Reply, Request};
 use super::views::{OutboxItem, RunView, StatusView};
 use crate::config::Config;
 use crate::paths::Paths;
-use crate::relay::{DeviceSettings, HttpError, HttpTransport, HubClient, Relay, Settings, settle_cut_off};
+use crate::relay::{
+    DeviceSettings, Health, HttpError, HttpTransport, HubClient, Relay, Settings, base_url, settle_cut_off,
+};
 use crate::runner::Runner;
 use crate::store::executions::{self, Recorded};
 use crate::store::{Store, StoreError, commands, graphs, sharing};
@@ -29,7 +31,9 @@ const CANCEL_GRACE: Duration = Duration::from_secs(5);
 pub struct Desktop {
     pub(super) runner: Runner,
     pub(super) fleet: Fleet,
-    pub(super) relay: Option<Arc<Relay>>,
+    /// The configured hub's base URL.
+    pub(super) hub: Option<String>,
+    relay: Result<Arc<Relay>, NoRelay>,
     models: Vec<String>,
     is_daemon: bool,
 }
@@ -40,6 +44,17 @@ pub enum OpenError {
     /// The database is locked, too new or broken.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The program cannot find itself.
+    #[error("this program's own path cannot be found: {0}")]
+    Program(io::Error),
+}
+
+/// Why no hub is served. What the owner does on this laptop alone works all the same.
+#[derive(Debug, thiserror::Error)]
+pub enum NoRelay {
+    /// None is configured.
+    #[error("no hub is configured")]
+    NoHub,
     /// The hub's client cannot be made.
     #[error(transparent)]
     Http(#[from] HttpError),
@@ -54,9 +69,21 @@ pub enum OpenError {
     /// The file is there and holds nothing.
     #[error("the device token file {} is empty", .0.display())]
     EmptyToken(PathBuf),
-    /// The program cannot find itself.
-    #[error("this program's own path cannot be found: {0}")]
-    Program(io::Error),
+}
+
+impl NoRelay {
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::NoHub => {
+                "set url under [hub] in config.toml, and put the device token into the file device-token beside it"
+            }
+            Self::Http(_) => "correct url under [hub] in config.toml, or the token file",
+            Self::Token { .. } | Self::EmptyToken(_) => {
+                "make a token at the hub (graph-relay hub device add NAME --owner YOU) and put it into that file"
+            }
+        }
+    }
 }
 
 impl Desktop {
@@ -77,8 +104,10 @@ impl Desktop {
         });
         let runner = Runner { engine: Arc::new(fleet.clone()), store, clock, folders: config.folders.clone() };
         settle_cut_off(&runner).await?;
-        let relay = if config.hub.url.is_empty() { None } else { Some(relay(paths, config, &runner).await?) };
-        Ok(Self { runner, fleet, relay, models: config.models.keys().cloned().collect(), is_daemon: false })
+        let device = DeviceSettings { id: runner.store.device_id().await?, name: config.device_name().to_owned() };
+        let relay = relay(paths, config, &runner, device);
+        let hub = base_url(&config.hub.url).ok();
+        Ok(Self { runner, fleet, hub, relay, models: config.models.keys().cloned().collect(), is_daemon: false })
     }
 
     /// The same desktop, answering as the daemon.
@@ -88,8 +117,11 @@ impl Desktop {
         self
     }
 
-    /// The relay, where a hub is configured.
-    pub fn relay(&self) -> Option<&Arc<Relay>> {
+    /// The relay, where a hub can be served.
+    ///
+    /// # Errors
+    /// [`NoRelay`].
+    pub fn relay(&self) -> Result<&Arc<Relay>, &NoRelay> {
         self.relay.as_ref()
     }
 
@@ -125,8 +157,12 @@ impl Desktop {
     }
 
     async fn status(&self) -> Result<StatusView, Failure> {
-        let hub = self.relay.as_ref().map(|relay| relay.hub.base_url().to_owned());
-        let (models, health) = (self.models.clone(), self.relay.as_ref().map(|relay| relay.health()));
+        let (hub, models) = (self.hub.clone(), self.models.clone());
+        let health = match &self.relay {
+            Ok(relay) => Some(relay.health()).filter(|_| self.is_daemon),
+            Err(NoRelay::NoHub) => None,
+            Err(error) => Some(Health { problem: Some(error.to_string()), ..Health::default() }),
+        };
         let is_daemon = self.is_daemon;
         let view = self.runner.store.read(move |connection| {
             let projects = hub.as_deref().map(|hub| sharing::projects(connection, hub)).transpose()?;
@@ -135,7 +171,7 @@ impl Desktop {
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 daemon: is_daemon.then(std::process::id),
                 hub,
-                health: health.filter(|_| is_daemon),
+                health,
                 projects_on: projects.iter().flatten().filter(|project| project.is_on).count(),
                 graphs: graphs::list(connection)?.len(),
                 waiting: commands::waiting(connection)?,
@@ -213,7 +249,7 @@ impl Desktop {
 
     /// Something changed that the hub should hear of before the next poll.
     pub(super) fn tell_relay(&self) {
-        if let Some(relay) = &self.relay {
+        if let Ok(relay) = &self.relay {
             relay.sharing_changed();
         }
     }
@@ -226,11 +262,14 @@ fn letter_found(found: bool, id: i64, done: &str) -> Result<Reply, Failure> {
     Err(Failure::not_found(format!("there is no dead letter {id}")).hint("graph-relay outbox list shows them"))
 }
 
-async fn relay(paths: &Paths, config: &Config, runner: &Runner) -> Result<Arc<Relay>, OpenError> {
+fn relay(paths: &Paths, config: &Config, runner: &Runner, device: DeviceSettings) -> Result<Arc<Relay>, NoRelay> {
+    if config.hub.url.is_empty() {
+        return Err(NoRelay::NoHub);
+    }
     let transport = HttpTransport::new(&config.hub.url, &read_token(&config.token_file(paths))?)?;
     let hub = HubClient::new(Arc::new(transport), Arc::clone(&runner.clock), config.hub.request_timeout);
     let settings = Settings {
-        device: DeviceSettings { id: runner.store.device_id().await?, name: config.device_name().to_owned() },
+        device,
         poll_interval: config.hub.poll_interval,
         check_interval: config.hub.check_interval,
         wake_channel: config.hub.wake_channel,
@@ -239,8 +278,8 @@ async fn relay(paths: &Paths, config: &Config, runner: &Runner) -> Result<Arc<Re
 }
 
 /// Reads the token and, where others could read it too, takes that away from them.
-fn read_token(path: &Path) -> Result<String, OpenError> {
-    let unreadable = |source| OpenError::Token { path: path.to_owned(), source };
+fn read_token(path: &Path) -> Result<String, NoRelay> {
+    let unreadable = |source| NoRelay::Token { path: path.to_owned(), source };
     let token = fs::read_to_string(path).map_err(unreadable)?;
     #[cfg(unix)]
     {
@@ -252,7 +291,7 @@ fn read_token(path: &Path) -> Result<String, OpenError> {
         }
     }
     match token.trim() {
-        "" => Err(OpenError::EmptyToken(path.to_owned())),
+        "" => Err(NoRelay::EmptyToken(path.to_owned())),
         token => Ok(token.to_owned()),
     }
 }

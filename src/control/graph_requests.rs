@@ -139,8 +139,8 @@ impl Desktop {
     }
 
     async fn view(&self, graph: Graph) -> Result<GraphView, Failure> {
-        let Some(relay) = &self.relay else { return Ok(GraphView::new(&graph, Vec::new())) };
-        let (hub, session) = (relay.hub.base_url().to_owned(), graph.session_id.clone());
+        let Some(hub) = self.hub.clone() else { return Ok(GraphView::new(&graph, Vec::new())) };
+        let session = graph.session_id.clone();
         let shared = self.runner.store.read(move |connection| sharing::shared_with(connection, &hub, &session)).await?;
         Ok(GraphView::new(&graph, shared.into_iter().map(|project| project.name).collect()))
     }

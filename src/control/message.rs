@@ -7,6 +7,7 @@ use protocol::ExecutionId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::desktop::NoRelay;
 use super::views::{GraphView, OutboxItem, ProjectView, RunView, StatusView};
 use crate::store::executions::Recorded;
 
@@ -212,6 +213,12 @@ impl Failure {
 impl From<crate::store::StoreError> for Failure {
     fn from(error: crate::store::StoreError) -> Self {
         Self { kind: FailureKind::Internal, message: error.to_string(), hint: None }
+    }
+}
+
+impl From<&NoRelay> for Failure {
+    fn from(error: &NoRelay) -> Self {
+        Self { kind: FailureKind::Hub, message: error.to_string(), hint: Some(error.hint().to_owned()) }
     }
 }
 

@@ -13,7 +13,7 @@ mod sharing_requests;
 mod socket;
 mod views;
 
-pub use desktop::{Desktop, OpenError, WORKER_SUBCOMMAND, worker_command};
+pub use desktop::{Desktop, NoRelay, OpenError, WORKER_SUBCOMMAND, worker_command};
 pub use message::{Failure, FailureKind, Frame, Hello, PROTOCOL, Reply, Request, RunTarget};
 pub use server::Server;
 pub use views::{GraphView, OutboxItem, ProjectView, RunView, StatusView};

@@ -1,21 +1,19 @@
 //! What the owner shares, and with whom.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use protocol::{Project, ProjectId};
 
-use super::desktop::Desktop;
-use super::message::{Failure, FailureKind, Reply};
+use super::desktop::{Desktop, NoRelay};
+use super::message::{Failure, Reply};
 use super::views::ProjectView;
-use crate::relay::Relay;
 use crate::store::sharing::{self, ProjectState};
 
 impl Desktop {
     pub(super) async fn list_projects(&self) -> Result<Reply, Failure> {
-        let relay = self.hub()?;
-        let at_hub = self.refresh_projects(relay).await?;
-        let views = self.projects(relay).await?.into_iter().map(|state| ProjectView {
+        let hub = self.hub()?;
+        let at_hub = self.refresh_projects().await?;
+        let views = self.projects(hub).await?.into_iter().map(|state| ProjectView {
             at_hub: at_hub.contains(&state.project.id),
             id: state.project.id,
             name: state.project.name,
@@ -26,9 +24,9 @@ impl Desktop {
     }
 
     pub(super) async fn switch_project(&self, project: String, on: bool) -> Result<Reply, Failure> {
-        let relay = self.hub()?;
-        let project = self.find_project(relay, &project).await?;
-        let (hub, id) = (relay.hub.base_url().to_owned(), project.id.clone());
+        let hub = self.hub()?;
+        let project = self.find_project(hub, &project).await?;
+        let (hub, id) = (hub.to_owned(), project.id.clone());
         self.runner.store.write(move |tx| sharing::switch(tx, &hub, &id, on)).await?;
         self.tell_relay();
         Ok(Reply::Done(if on {
@@ -39,10 +37,10 @@ impl Desktop {
     }
 
     pub(super) async fn share(&self, graph: String, project: String, shared: bool) -> Result<Reply, Failure> {
-        let relay = self.hub()?;
+        let hub = self.hub()?;
         let graph = self.find_graph(&graph).await?;
-        let project = self.find_project(relay, &project).await?;
-        let (hub, id, session) = (relay.hub.base_url().to_owned(), project.id.clone(), graph.session_id.clone());
+        let project = self.find_project(hub, &project).await?;
+        let (hub, id, session) = (hub.to_owned(), project.id.clone(), graph.session_id.clone());
         let now_ms = self.runner.clock.now_ms();
         let is_on = self
             .runner
@@ -67,20 +65,18 @@ impl Desktop {
         }))
     }
 
-    fn hub(&self) -> Result<&Arc<Relay>, Failure> {
-        self.relay.as_ref().ok_or_else(|| {
-            Failure { kind: FailureKind::Hub, message: "no hub is configured".to_owned(), hint: None }.hint(
-                "set url under [hub] in config.toml, and put the device token into the file device-token beside it",
-            )
-        })
+    fn hub(&self) -> Result<&str, Failure> {
+        self.hub.as_deref().ok_or_else(|| Failure::from(&NoRelay::NoHub))
     }
 
-    async fn projects(&self, relay: &Relay) -> Result<Vec<ProjectState>, Failure> {
-        let hub = relay.hub.base_url().to_owned();
+    async fn projects(&self, hub: &str) -> Result<Vec<ProjectState>, Failure> {
+        let hub = hub.to_owned();
         Ok(self.runner.store.read(move |connection| sharing::projects(connection, &hub)).await?)
     }
 
-    async fn refresh_projects(&self, relay: &Relay) -> Result<HashSet<ProjectId>, Failure> {
+    /// Asks the hub for its projects and keeps their names. Gives back those that it listed.
+    async fn refresh_projects(&self) -> Result<HashSet<ProjectId>, Failure> {
+        let relay = self.relay()?;
         let projects: Vec<Project> = relay.hub.projects().await?.projects;
         let (hub, remembered) = (relay.hub.base_url().to_owned(), projects.clone());
         self.runner.store.write(move |tx| sharing::remember_projects(tx, &hub, &remembered)).await?;
@@ -89,12 +85,12 @@ impl Desktop {
 
     /// The project that an id or a name means. The hub is asked only for one that is not known yet: switching
     /// off and unsharing must work without it.
-    async fn find_project(&self, relay: &Relay, asked: &str) -> Result<Project, Failure> {
-        if let Some(found) = pick(self.projects(relay).await?, asked)? {
+    async fn find_project(&self, hub: &str, asked: &str) -> Result<Project, Failure> {
+        if let Some(found) = pick(self.projects(hub).await?, asked)? {
             return Ok(found);
         }
-        self.refresh_projects(relay).await?;
-        pick(self.projects(relay).await?, asked)?.ok_or_else(|| {
+        self.refresh_projects().await?;
+        pick(self.projects(hub).await?, asked)?.ok_or_else(|| {
             Failure::not_found(format!("the hub lists no project `{asked}` for you"))
                 .hint("graph-relay project list shows yours")
         })

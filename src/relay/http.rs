@@ -44,7 +44,7 @@ impl HttpTransport {
     /// # Errors
     /// [`HttpError`].
     pub fn new(base: &str, token: &str) -> Result<Self, HttpError> {
-        let url = Url::parse(base).map_err(|_| HttpError::Url(base.to_owned()))?;
+        let base = base_url(base)?;
         let mut bearer = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| HttpError::Token)?;
         bearer.set_sensitive(true);
         let client = Client::builder()
@@ -59,8 +59,17 @@ impl HttpTransport {
             .http2_keep_alive_interval(PING)
             .http2_keep_alive_timeout(PONG)
             .build()?;
-        Ok(Self { client, base: url.as_str().trim_end_matches('/').to_owned() })
+        Ok(Self { client, base })
     }
+}
+
+/// A hub's URL in the one spelling by which the database and the outbox know it: without a closing slash.
+///
+/// # Errors
+/// [`HttpError::Url`].
+pub fn base_url(text: &str) -> Result<String, HttpError> {
+    let url = Url::parse(text).map_err(|_| HttpError::Url(text.to_owned()))?;
+    Ok(url.as_str().trim_end_matches('/').to_owned())
 }
 
 #[async_trait]

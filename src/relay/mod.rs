@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 use self::command_run::Taken;
 pub use self::cycle::CycleReport;
 use self::dispatcher::{Action, Dispatcher, Event};
-pub use self::http::{HttpError, HttpTransport};
+pub use self::http::{HttpError, HttpTransport, base_url};
 pub use self::hub::{HubClient, HubError, Start};
 use self::wake::SleepWatch;
 use crate::runner::Runner;

@@ -54,6 +54,21 @@ fn a_wrong_configuration_names_file_line_and_key() {
     assert!(said.contains("config.toml") && said.contains("max_agent") && said.contains("line"), "{said}");
 }
 
+/// Whoever has not yet got a token can work on his Graphs, and is told what is missing where it matters.
+#[test]
+fn without_a_token_only_the_hub_is_out_of_reach() {
+    let laptop = Laptop::new(Some(("http://127.0.0.1:9", "")), "");
+    let script = laptop.script("one.js", "return 1");
+    assert_eq!(laptop.ok(&["graph", "run", &script]).trim(), "1");
+    laptop.ok(&["graph", "add", "one", &script]);
+    for (words, code) in [(&["run"][..], 6), (&["project", "list"], 4), (&["share", "one", "--project", "Demo"], 4)] {
+        let output = laptop.command(words);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{words:?}: {said}");
+        assert!(said.contains("device-token") && said.contains("hub device add"), "{words:?}: {said}");
+    }
+}
+
 #[test]
 fn versions_of_a_graph_stay_as_they_were() {
     let laptop = Laptop::new(None, "");
