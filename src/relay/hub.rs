@@ -10,7 +10,7 @@ use protocol::{
     ProjectsResponse, StartRequest, StartResponse, SyncRequest, SyncResponse, WaitRequest, WaitResponse, path,
 };
 use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::transport::{Reply, Request, Transport, TransportError};
 
@@ -171,8 +171,15 @@ impl HubClient {
         if reply.status == 409 {
             return Ok(());
         }
-        let answer: CompleteResponse = parse(&success(reply)?)?;
-        self.saw_clock(answer.server_time);
+        let body = success(reply)?;
+        // A compatible server may say less. What is no JSON at all comes from something in between, such as the
+        // sign-in page of a Wi-Fi: the report has not arrived.
+        if !body.is_empty() {
+            parse::<IgnoredAny>(&body)?;
+        }
+        if let Ok(answer) = parse::<CompleteResponse>(&body) {
+            self.saw_clock(answer.server_time);
+        }
         Ok(())
     }
 

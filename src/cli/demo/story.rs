@@ -42,8 +42,10 @@ impl Story {
             println!("Project id     {project}");
             println!("The laptop     GRAPH_RELAY_HOME='{}' graph-relay status", home.display());
         } else {
-            println!("\nTo keep hub and relay running and connect your own assistant: graph-relay demo --keep");
-            println!("To set them up for good: see the README.");
+            println!(
+                "\nTo connect your own assistant, run this again with --keep: hub and relay then go on running, and it"
+            );
+            println!("prints the address, the token and the line to type. To set them up for good, see the README.");
         }
     }
 }

@@ -106,6 +106,26 @@ async fn a_report_refused_for_good_is_kept_for_the_owner_and_can_be_sent_again()
     }
 }
 
+/// A compatible server may answer with less than ours. A page that something in between sent is no acknowledgement.
+#[tokio::test(start_paused = true)]
+async fn any_2xx_of_a_hub_acknowledges_and_a_foreign_page_does_not() {
+    for (answer, sent) in [
+        (Answer::Plain(204, String::new()), 1),
+        (Answer::Plain(200, "{}".to_owned()), 1),
+        (Answer::Plain(202, r#"{"status": "later"}"#.to_owned()), 1),
+        (Answer::Plain(200, "<html>Please sign in to the Wi-Fi</html>".to_owned()), 2),
+    ] {
+        let what = format!("{answer:?}");
+        let mut desktop = Desktop::new().await;
+        let id = desktop.ask();
+        desktop.hub.once(Call::Complete, answer);
+        desktop.start();
+        desktop.wait(60).await;
+        assert_eq!(desktop.hub.seen(Call::Complete).len(), sent, "{what}");
+        assert_eq!((desktop.state(id).await, desktop.outbox().await.waiting), (Some(State::Reported), 0), "{what}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_report_that_keeps_failing_blocks_no_other_and_no_sync() {
     for answer in [Answer::status(500), Answer::Hang] {
