@@ -86,7 +86,14 @@ impl Laptop {
 
     /// A command of the owner, to its end.
     pub(crate) fn command(&self, words: &[&str]) -> Output {
-        program().env("GRAPH_RELAY_HOME", self.dir.path()).args(words).output().unwrap()
+        self.program(words).output().unwrap()
+    }
+
+    /// The same, not yet started.
+    pub(crate) fn program(&self, words: &[&str]) -> Command {
+        let mut command = program();
+        command.env("GRAPH_RELAY_HOME", self.dir.path()).args(words);
+        command
     }
 
     /// The same, which must succeed; gives back what it printed.
@@ -103,9 +110,7 @@ impl Laptop {
 
     /// A command that is not waited for.
     pub(crate) fn spawn(&self, words: &[&str]) -> Child {
-        let mut command = program();
-        command.env("GRAPH_RELAY_HOME", self.dir.path()).args(words);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        self.program(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
     /// The daemon, once it answers.

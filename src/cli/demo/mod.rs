@@ -140,7 +140,8 @@ struct Scratch(PathBuf);
 
 impl Scratch {
     fn new() -> Result<Self, CliError> {
-        let path = std::env::temp_dir().join(format!("graph-relay-demo-{}", std::process::id()));
+        // Short: below it lies a control socket, whose path may have some hundred bytes, and temporary folders are deep.
+        let path = std::env::temp_dir().join(format!("gr-demo-{}", std::process::id()));
         fs::create_dir_all(&path)?;
         Ok(Self(path.canonicalize()?))
     }
