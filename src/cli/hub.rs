@@ -50,7 +50,9 @@ async fn listen(args: HubArgs) -> Result<(), CliError> {
     })?;
     let address = listener.local_addr()?;
     let public_url = args.public_url.unwrap_or_else(|| format!("http://{address}"));
-    let hub = open(&args.data, Settings { public_url: public_url.clone(), ..Settings::default() }).await?;
+    let queue_ttl = (!args.queue_ttl.is_zero()).then_some(args.queue_ttl);
+    let settings = Settings { public_url: public_url.clone(), queue_ttl, ..Settings::default() };
+    let hub = open(&args.data, settings).await?;
     if !address.ip().is_loopback() && public_url.starts_with("http://") {
         tracing::warn!(%address, "tokens travel in the clear: put a proxy with TLS in front and set --public-url");
     }

@@ -210,6 +210,9 @@ pub(super) struct HubArgs {
     /// The URL under which assistants and relays reach it, if not that address
     #[arg(long, value_name = "URL")]
     pub(super) public_url: Option<String>,
+    /// How long a command may wait for its desktop; 0s for ever
+    #[arg(long, value_name = "DURATION", default_value = "7days", value_parser = humantime::parse_duration)]
+    pub(super) queue_ttl: Duration,
 }
 
 #[derive(Debug, Clone, Args)]
