@@ -72,7 +72,15 @@ fn folder(
         return Err(GraphError::start("bad_meta", message));
     }
     let wanted = Meta::folder_path(request, arguments)?;
+    if !Path::new(wanted).is_absolute() {
+        // Relative to what? The daemon's working folder is nobody's business.
+        let message = format!("the folder '{alias}' is '{wanted}', which must be an absolute path");
+        return Err(GraphError::start("bad_args", message));
+    }
     let not_found = |path: &Path, error: std::io::Error| {
+        if !may_be_told(path, grants) {
+            return not_granted(alias, path, request.access);
+        }
         let message = format!("the folder '{alias}' is {}, which cannot be opened: {error}", path.display());
         GraphError::start("folder_not_found", message)
     };
@@ -84,19 +92,26 @@ fn folder(
         }
         path = path.join(sub).canonicalize().map_err(|error| not_found(&path.join(sub), error))?;
     }
-    if !path.is_dir() {
-        let message = format!("the folder '{alias}' is {}, which is no folder", path.display());
-        return Err(GraphError::start("folder_not_found", message));
-    }
     let granted = grants
         .iter()
         .filter(|grant| grant.path.canonicalize().is_ok_and(|granted| path.starts_with(granted)))
         .map(|grant| grant.access)
         .max();
-    if granted >= Some(request.access) {
-        return Ok(path);
+    if granted < Some(request.access) {
+        return Err(not_granted(alias, Path::new(wanted), request.access));
     }
-    Err(not_granted(alias, &path, request.access))
+    if !path.is_dir() {
+        let message = format!("the folder '{alias}' is {}, which is no folder", path.display());
+        return Err(GraphError::start("folder_not_found", message));
+    }
+    Ok(path)
+}
+
+/// Whether it may be said that a path does not exist: only of what lies in a granted folder by its very name. Of all
+/// else a remote caller must not learn what there is, nor where a link leads.
+fn may_be_told(path: &Path, grants: &[FolderGrant]) -> bool {
+    let is_plain = !path.components().any(|part| part == Component::ParentDir);
+    is_plain && grants.iter().any(|grant| path.starts_with(&grant.path))
 }
 
 fn not_granted(alias: &str, path: &Path, access: Access) -> GraphError {
@@ -155,6 +170,35 @@ mod tests {
         assert_eq!(refusal(meta("read"), json!({}), &grant).code, "bad_args");
         let sub = json!({"folders": {"in": {"from": "args.folder", "access": "read", "sub": "../../c"}}});
         assert_eq!(refusal(sub, json!({"folder": inside}), &grant).code, "bad_meta");
+    }
+
+    /// The caller may be anyone: what is outside of the granted folders is not even denied.
+    #[test]
+    fn nothing_is_told_of_what_lies_outside_the_grants() {
+        let home = tempfile::tempdir().unwrap();
+        for folder in ["granted", "private/taxes"] {
+            std::fs::create_dir_all(home.path().join(folder)).unwrap();
+        }
+        std::fs::write(home.path().join("private/file"), "").unwrap();
+        let grant = [FolderGrant { path: home.path().join("granted"), access: Access::Read }];
+        let refused = |folder: &Path| {
+            let meta = json!({"folders": {"in": {"from": "args.folder", "access": "read"}}});
+            let error = refusal(meta, json!({"folder": folder}), &grant);
+            (error.code, error.message.replace(&*folder.to_string_lossy(), "PATH"))
+        };
+        let outside = refused(&home.path().join("private/taxes"));
+        assert_eq!(outside.0, "folder_not_granted");
+        for other in ["private/none", "private/file", "private/file/below", "granted/../private/none"] {
+            assert_eq!(refused(&home.path().join(other)), outside, "{other}");
+        }
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(home.path().join("private"), home.path().join("granted/link")).unwrap();
+            let linked = refused(&home.path().join("granted/link"));
+            assert_eq!(linked, outside, "it tells where the link leads");
+        }
+        assert_eq!(refused(&home.path().join("granted/none")).0, "folder_not_found");
+        assert_eq!(refused(Path::new("granted")).0, "bad_args");
     }
 
     #[test]
