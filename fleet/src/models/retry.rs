@@ -19,7 +19,7 @@ pub(super) fn delay(attempt: u32, elapsed: Duration, retry_after: Option<Duratio
     }
     let full = FIRST * FACTOR.pow(attempt - 1);
     let delay = full.mul_f64(0.5 + jitter.clamp(0.0, 1.0) / 2.0).max(retry_after.unwrap_or_default());
-    (elapsed + delay <= WITHIN).then_some(delay)
+    (elapsed.saturating_add(delay) <= WITHIN).then_some(delay)
 }
 
 /// `Retry-After` in seconds; the other form, a date, is rare and taken for nothing.
@@ -51,6 +51,7 @@ mod tests {
         assert_eq!(delay(1, NONE, Some(Duration::from_secs(30)), 0.5), Some(Duration::from_secs(30)));
         assert_eq!(delay(1, NONE, Some(Duration::from_secs(500)), 0.5), None);
         assert_eq!(delay(1, NONE, Some(NONE), 0.0), Some(FIRST / 2));
+        assert_eq!(delay(1, Duration::from_secs(1), retry_after(Some("18446744073709551615")), 0.5), None);
         assert_eq!(retry_after(Some(" 7 ")), Some(Duration::from_secs(7)));
         assert_eq!(retry_after(Some("Wed, 21 Oct 2026 07:28:00 GMT")), None);
     }
