@@ -18,6 +18,8 @@ pub(super) const DESCRIPTION: &str = "Searches a folder and those below it. `pat
 truncated?}, without line and text where only `pattern` is given. Hidden folders, node_modules and build output are \
 left out, and so are binary files and those of more than 2 MB.";
 
+/// Longest glob. The library panics on one whose regular expression grows too large, and recurses on nested braces.
+const PATTERN_BYTES: usize = 1_000;
 const FILE_BYTES: usize = 2 * 1024 * 1024;
 const LINE_UNITS: usize = 300;
 /// At 300 characters a line these fit into a tool's output.
@@ -76,6 +78,10 @@ pub(super) fn run(input: &Input, sandbox: &Sandbox, wanted: &Wanted) -> Result<V
 
 /// `*.md` finds files in all folders, as people expect; `*` does not cross a slash in a pattern that has one.
 fn glob(pattern: &str) -> Result<GlobMatcher, GraphError> {
+    if pattern.len() > PATTERN_BYTES {
+        let message = format!("the pattern has {} bytes; at most {PATTERN_BYTES} are allowed", pattern.len());
+        return Err(GraphError::tool("bad_input", message));
+    }
     let built = GlobBuilder::new(pattern).literal_separator(pattern.contains('/')).build();
     built.map(|glob| glob.compile_matcher()).map_err(|error| GraphError::tool("bad_input", error.to_string()))
 }

@@ -136,3 +136,17 @@ async fn a_search_finds_lines_by_glob_and_text() {
         Err("bad_input".to_owned())
     );
 }
+
+#[tokio::test]
+async fn no_glob_breaks_the_tool() {
+    let home = Home::new(&[("a.md", "x")]);
+    for part in ["*", "?", "**/", "{a,b}", "[!a-z]", "{a,", "}", "[", "\\", "{a,{b,{c,d}}}"] {
+        for times in [300, 333, 100_000] {
+            let pattern = part.repeat(times);
+            match home.run("search_files", json!({"path": "in", "pattern": pattern})).await {
+                Err(error) => assert_eq!(error, "bad_input", "{part} {times} times"),
+                Ok(_) => assert!(pattern.len() <= 1_000),
+            }
+        }
+    }
+}
