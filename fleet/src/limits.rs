@@ -17,6 +17,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) const SCRIPT_BYTES: usize = 512 * 1024;
 /// Longest arguments, as JSON.
 pub(crate) const ARGUMENT_BYTES: usize = 256 * 1024;
+/// Most entries of `meta.folders`: each keeps a file descriptor of this process for the whole run.
+pub(crate) const FOLDERS: usize = 32;
 /// Longest JSON Schema, as JSON.
 pub(crate) const SCHEMA_BYTES: usize = 64 * 1024;
 /// Longest prompt, system text and data of one agent together, as JSON.
@@ -33,6 +35,11 @@ pub(crate) const DEPTH: u32 = 3;
 pub(crate) const SLEEP: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Longest output of a tool, as JSON.
 pub(crate) const TOOL_OUTPUT_BYTES: usize = 256 * 1024;
+/// What the history of a run keeps of the inputs and errors of its tools, in bytes; beyond it, only their sizes.
+pub(crate) const DETAIL_BYTES: usize = 16 * 1024 * 1024;
+/// Most values in one JSON text that leaves the script: each takes far more memory than text, here and wherever the
+/// result is read.
+pub(crate) const JSON_VALUES: usize = 1_000_000;
 /// Most host calls of a run: what bounds the history of a script that calls tools in a loop.
 pub(crate) const HOST_CALLS: u32 = 100_000;
 /// Most host calls that a script may have under way at once.

@@ -8,6 +8,8 @@
 //! parent                        worker
 //! start {source, …}      →
 //!                        ←      ready {meta} | refused {problems}
+//! hold {schema, value}   →                               (instead of a start, or before the begin)
+//!                        ←      held {verdict}
 //! begin {args, …}        →
 //!                        ←      call {id, kind, input} …, tell {kind, input} …
 //! reply {id, outcome}    →
@@ -28,12 +30,30 @@ pub(crate) const INPUT_BYTES: usize = 2 * 1024 * 1024;
 /// Deepest nesting of any JSON that leaves the script: `serde_json` stops at 128.
 pub(crate) const JSON_DEPTH: usize = 120;
 
+/// How many values a JSON text has, at most: counted by the brackets and commas outside of its strings.
+pub(crate) fn values(json: &[u8]) -> usize {
+    let (mut count, mut in_string, mut escaped) = (1, false, false);
+    for byte in json {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = in_string,
+            b'"' => in_string = !in_string,
+            b'[' | b'{' | b',' if !in_string => count += 1,
+            _ => {}
+        }
+    }
+    count
+}
+
 /// From the parent.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
 pub(crate) enum ToWorker {
     /// The first message: parse and check.
     Start { source: String, memory_mb: u32 },
+    /// Hold a value to a JSON Schema, or without a value only read the schema. Both come from the script or from a
+    /// model: they may be made to hang, or to crash, whoever checks them.
+    Hold { schema: Value, value: Option<Value>, memory_mb: u32 },
     /// Run what was parsed.
     Begin(Box<Begin>),
     /// The answer to a call.
@@ -106,6 +126,10 @@ pub(crate) enum FromWorker {
     },
     Refused {
         problems: Vec<Problem>,
+    },
+    Held {
+        /// What is wrong with the value, or with the schema itself.
+        verdict: Result<Vec<String>, String>,
     },
     Call {
         id: u64,

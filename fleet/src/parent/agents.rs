@@ -8,8 +8,9 @@ use tokio::time::Instant;
 
 use super::calls::{Caller, parse};
 use super::conversation::{Conversation, Task};
+use super::hold;
+use super::tells::PHASE_UNITS;
 use crate::limits::PROMPT_BYTES;
-use crate::schema::Schema;
 use crate::text::cut_utf16;
 use crate::tools::Tool;
 use crate::{Event, GraphError, TokenUsage};
@@ -45,12 +46,17 @@ pub(super) async fn agent(caller: &Caller, input: Value, at: (u32, u32)) -> Resu
     check_size(&call)?;
     let run = &caller.run;
     let backend = run.shared.backends.pick(call.model.as_deref())?;
-    let schema = match &call.schema {
-        Some(schema) => Some(Schema::new(schema).map_err(|error| GraphError::new("TypeError", "", error))?),
-        None => None,
-    };
+    if let Some(schema) = &call.schema {
+        // A wrong schema is the script's mistake: told before a model is paid for an answer to it.
+        let read = hold::in_own_worker(&run.shared.settings.worker, schema, None).await;
+        read.map_err(|wrong| GraphError::new("TypeError", "", wrong))?;
+    }
     let tools = tools(caller, call.tools.as_deref())?;
     let label = label(&call);
+    let mut phase = call.phase;
+    if let Some(phase) = &mut phase {
+        cut_utf16(phase, PHASE_UNITS);
+    }
     let timeout = call.timeout.map_or(TIMEOUT, |ms| Duration::try_from_secs_f64(ms / 1e3).unwrap_or(TIMEOUT));
 
     let _place = caller.budget.place().await;
@@ -58,14 +64,14 @@ pub(super) async fn agent(caller: &Caller, input: Value, at: (u32, u32)) -> Resu
     caller.budget.admit()?;
     let agent = run.next_agent();
     let model = backend.name().to_owned();
-    run.tell(Event::AgentStarted { agent, label, model: model.clone(), phase: call.phase });
+    run.tell(Event::AgentStarted { agent, label, model: model.clone(), phase });
     let mut ending = Ending { caller, agent, started: Instant::now(), ended: false };
 
     let task = Task {
         prompt: call.prompt,
         system: call.system,
         data: call.data,
-        schema: call.schema.zip(schema),
+        schema: call.schema,
         tools,
         max_turns: call.max_turns.unwrap_or(TURNS),
         max_tokens: call.max_tokens,

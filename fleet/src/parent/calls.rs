@@ -15,9 +15,13 @@ use super::prepare::Prepared;
 use super::run::Run;
 use super::script::{self, Graph};
 use crate::limits::{DEPTH, LOG_BYTES, SLEEP};
+use crate::text::cut_utf16;
 use crate::tools::{self, Tool};
 use crate::wire::CallKind;
 use crate::{Event, GraphError};
+
+/// What is kept of an error's message where the history takes no more detail.
+const BRIEF_UNITS: usize = 80;
 
 /// The script that calls, and what it may do.
 pub(super) struct Caller {
@@ -87,7 +91,7 @@ pub(super) async fn tool(
     let tool = permitted(caller, allowed, name)?;
     let call = caller.run.next_call();
     let started = Instant::now();
-    caller.run.tell(Event::ToolStarted { call, tool: name.to_owned(), input: shown(&input) });
+    caller.run.tell(Event::ToolStarted { call, tool: name.to_owned(), input: shown(caller, &input) });
     let mut ending = Ending { caller, call, started, ended: false };
     let _place = caller.run.tools.acquire().await.expect("the semaphore is never closed");
     let result = tools::run(tool, input, Arc::clone(&caller.prepared.sandbox)).await;
@@ -101,7 +105,7 @@ pub(super) async fn tool(
         }
         Err(error) => {
             let error = caller.locate(error, at);
-            caller.run.tell(Event::ToolFailed { call, error: error.clone(), duration_ms });
+            caller.run.tell(Event::ToolFailed { call, error: brief(caller, error.clone()), duration_ms });
             Err(error)
         }
     }
@@ -140,9 +144,18 @@ fn permitted(caller: &Caller, allowed: &[Tool], name: &str) -> Result<Tool, Grap
     Err(GraphError::tool("unknown_tool", message))
 }
 
-fn shown(input: &Value) -> Value {
+fn shown(caller: &Caller, input: &Value) -> Value {
     let bytes = input.to_string().len();
-    if bytes <= LOG_BYTES { input.clone() } else { json!(format!("{bytes} bytes of JSON")) }
+    let fits = bytes <= LOG_BYTES && caller.run.has_room(bytes);
+    if fits { input.clone() } else { json!(format!("{bytes} bytes of JSON")) }
+}
+
+/// The error as the history keeps it: it may quote the input.
+fn brief(caller: &Caller, mut error: GraphError) -> GraphError {
+    if !caller.run.has_room(error.message.len()) {
+        cut_utf16(&mut error.message, BRIEF_UNITS);
+    }
+    error
 }
 
 #[derive(Deserialize)]

@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::calls::{self, Caller};
+use super::hold;
 use crate::models::{Backend, Ended, ToolRequest};
-use crate::schema::Schema;
 use crate::tools::Tool;
 use crate::{Event, GraphError, TokenUsage};
 
@@ -20,8 +20,8 @@ pub(super) struct Task {
     pub(super) prompt: String,
     pub(super) system: Option<String>,
     pub(super) data: Option<Value>,
-    /// As the script wrote it, and compiled.
-    pub(super) schema: Option<(Value, Schema)>,
+    /// As the script wrote it.
+    pub(super) schema: Option<Value>,
     pub(super) tools: Vec<Tool>,
     pub(super) max_turns: u32,
     pub(super) max_tokens: Option<u64>,
@@ -76,7 +76,7 @@ impl<'a> Conversation<'a> {
         }
         self.messages.push(reply.message);
         if reply.tool_calls.is_empty() {
-            return self.answer(&reply.text);
+            return self.answer(&reply.text).await;
         }
         for call in reply.tool_calls {
             let message = self.call_tool(call).await;
@@ -90,7 +90,7 @@ impl<'a> Conversation<'a> {
         if !self.task.tools.is_empty() {
             request["tools"] = self.task.tools.iter().map(|tool| offered(*tool)).collect();
         }
-        if let Some((schema, _)) = &self.task.schema {
+        if let Some(schema) = &self.task.schema {
             request["response_format"] =
                 json!({"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}});
         }
@@ -110,11 +110,13 @@ impl<'a> Conversation<'a> {
     }
 
     /// The final answer, or `None` when the model is asked to mend it.
-    fn answer(&mut self, text: &str) -> Result<Option<Value>, GraphError> {
-        let Some((_, schema)) = &self.task.schema else { return Ok(Some(Value::String(text.to_owned()))) };
+    async fn answer(&mut self, text: &str) -> Result<Option<Value>, GraphError> {
+        let Some(schema) = &self.task.schema else { return Ok(Some(Value::String(text.to_owned()))) };
         let errors = match serde_json::from_str::<Value>(unfenced(text)) {
             Ok(value) => {
-                let errors = schema.errors(&value);
+                let worker = &self.caller.run.shared.settings.worker;
+                let held = hold::in_own_worker(worker, schema, Some(&value)).await;
+                let errors = held.map_err(|wrong| GraphError::agent("schema_mismatch", wrong))?;
                 if errors.is_empty() {
                     return Ok(Some(value));
                 }
@@ -156,7 +158,7 @@ fn opening(task: &Task) -> Vec<Value> {
         // With '<' escaped, nothing in the data can close its bracket.
         user.push_str(&format!("\n\n<data>\n{}\n</data>", data.to_string().replace('<', "\\u003c")));
     }
-    if let Some((schema, _)) = &task.schema {
+    if let Some(schema) = &task.schema {
         system.push(format!("Answer with one JSON value that fits this JSON Schema, and nothing else: {schema}"));
     }
     let mut messages = Vec::new();

@@ -8,12 +8,14 @@
 //! - `prepare`: what must be right before the first line.
 //! - `calls`: what a script asks for; `tells`: what it only says.
 //! - `budget`: tokens, agents and places at work.
+//! - `hold`: values against the schemas that scripts bring.
 //! - `process`: the worker process itself.
 
 mod agents;
 mod budget;
 mod calls;
 mod conversation;
+mod hold;
 mod prepare;
 mod process;
 mod run;

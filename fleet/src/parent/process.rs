@@ -8,7 +8,8 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::task::JoinHandle;
 
-use crate::wire::{FromWorker, LINE_BYTES, ToWorker};
+use crate::limits::JSON_VALUES;
+use crate::wire::{FromWorker, LINE_BYTES, ToWorker, values};
 use crate::{GraphError, WorkerCommand, exit_code};
 
 /// What is kept of a worker's stderr: enough for a panic's message.
@@ -17,10 +18,14 @@ const STDERR_BYTES: u64 = 8 * 1024;
 /// How long a worker that has said its last word may take to be gone.
 const LAST_WORD: Duration = Duration::from_millis(500);
 
+/// Values of a message around what the script gave.
+const FRAME_VALUES: usize = 16;
+
 /// How long a worker may leave its pipe unread.
 const DEAF: Duration = Duration::from_secs(10);
 
-/// A running worker, in its own process group (a job object on Windows). Dropping it kills it.
+/// A running worker, in its own process group (a job object on Windows). Dropping it kills the whole group, whatever
+/// the worker itself has come to: nothing that it may have started outlives it.
 pub(super) struct Worker {
     child: Box<dyn ChildWrapper>,
     stdin: ChildStdin,
@@ -37,6 +42,13 @@ pub(super) enum Silence {
     Gone,
     /// It said what no worker says, or too much of it.
     Garbage(String),
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // A group that is empty by now is no error.
+        let _ = self.child.start_kill();
+    }
 }
 
 impl Worker {
@@ -94,6 +106,9 @@ impl Worker {
             self.stdout.consume(taken + usize::from(end.is_some()));
             if end.is_some() {
                 let line = std::mem::take(&mut self.line);
+                if values(&line) > JSON_VALUES + FRAME_VALUES {
+                    return Err(Silence::Garbage(format!("more than {JSON_VALUES} values at once")));
+                }
                 return serde_json::from_slice(&line).map_err(|error| Silence::Garbage(error.to_string()));
             }
         }
@@ -125,7 +140,9 @@ impl Worker {
                 self.child.wait().await.ok()
             }
         };
-        let stderr = tokio::time::timeout(LAST_WORD, self.stderr).await;
+        // A child that it left behind would keep the pipe open.
+        let _ = self.child.start_kill();
+        let stderr = tokio::time::timeout(LAST_WORD, &mut self.stderr).await;
         let stderr = stderr.ok().and_then(Result::ok).unwrap_or_default();
         status.map_or_else(
             || GraphError::engine("worker", "the worker process is gone, and the system does not say why"),

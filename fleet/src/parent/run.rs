@@ -1,6 +1,6 @@
 //! One execution, from its first event to its last.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Semaphore;
@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::Shared;
 use super::budget::Budget;
 use super::script::{self, Graph};
-use crate::limits::DEPTH;
+use crate::limits::{DEPTH, DETAIL_BYTES};
 use crate::models::Breaker;
 use crate::{EffectiveLimits, Event, EventSender, GraphError, Outcome, RunRequest, Status, TokenUsage, Usage};
 
@@ -35,6 +35,8 @@ pub(super) struct Run {
     /// What they said, and the failures that they told.
     pub(super) told: AtomicU32,
     pub(super) failures_told: AtomicU32,
+    /// Of the tools' inputs and errors that were told.
+    detail_bytes: AtomicUsize,
     agent_failures: AtomicU64,
     usage: Mutex<Spent>,
 }
@@ -66,6 +68,7 @@ impl Run {
             host_calls: AtomicU32::new(0),
             told: AtomicU32::new(0),
             failures_told: AtomicU32::new(0),
+            detail_bytes: AtomicUsize::new(0),
             agent_failures: AtomicU64::new(0),
             usage: Mutex::default(),
         }
@@ -82,6 +85,11 @@ impl Run {
 
     pub(super) fn next_call(&self) -> u32 {
         self.next_call.fetch_add(1, SeqCst)
+    }
+
+    /// Whether the history takes so many more bytes of detail.
+    pub(super) fn has_room(&self, bytes: usize) -> bool {
+        self.detail_bytes.fetch_add(bytes, SeqCst).saturating_add(bytes) <= DETAIL_BYTES
     }
 
     pub(super) fn agent_failed(&self) {

@@ -24,7 +24,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::budget::Budget;
 use super::calls::{self, Caller};
-use super::prepare::{Prepared, prepare};
+use super::hold;
+use super::prepare::{self, Prepared, prepare};
 use super::process::{Silence, Worker};
 use super::run::Run;
 use super::tells;
@@ -58,10 +59,11 @@ pub(super) async fn run(
     parent_budget: Arc<Budget>,
     cancel: CancellationToken,
 ) -> Result<Value, GraphError> {
-    let (mut worker, meta) = match start(&run.shared.settings.worker, &graph, &cancel).await? {
+    let (worker, meta) = match start(&run.shared.settings.worker, &graph, &cancel).await? {
         Started::Ready(worker, meta) => (worker, meta),
         Started::Refused(problems) => return Err(refusal(&graph.file, &problems)),
     };
+    let mut worker = check_arguments(worker, &meta, &graph, &cancel).await?;
     let prepared = match prepare(&meta, &graph.arguments, &run.request.folders, &graph.limits) {
         Ok(prepared) => prepared,
         Err(error) => {
@@ -95,6 +97,32 @@ pub(super) async fn run(
         prepared,
     };
     Driver::new(Arc::new(caller), cancel).drive(worker).await
+}
+
+/// Holds the arguments to `meta.args`, in the worker of the script that both belong to.
+async fn check_arguments(
+    worker: Worker,
+    meta: &Meta,
+    graph: &Graph,
+    cancel: &CancellationToken,
+) -> Result<Worker, GraphError> {
+    if let Err(error) = prepare::check_arguments(&graph.arguments) {
+        worker.kill().await;
+        return Err(error);
+    }
+    let Some(schema) = &meta.args else { return Ok(worker) };
+    match hold::in_worker(worker, graph.limits.memory_mb, schema, Some(&graph.arguments), (graph.deadline, cancel))
+        .await
+    {
+        Ok((worker, errors)) if errors.is_empty() => Ok(worker),
+        Ok((worker, errors)) => {
+            worker.kill().await;
+            Err(GraphError::start("bad_args", format!("args: {}", errors.join("; "))))
+        }
+        Err(_) if cancel.is_cancelled() => Err(GraphError::cancelled()),
+        Err(_) if graph.deadline <= Instant::now() => Err(timed_out(&graph.limits)),
+        Err(wrong) => Err(GraphError::start("bad_meta", format!("meta.args: {wrong}"))),
+    }
 }
 
 /// The outermost script narrows the run's own budget; a child has one inside its parent's.
@@ -271,11 +299,8 @@ impl Driver {
                 }
                 return Some(End::Said(Ok(result)));
             }
-            FromWorker::Failed { mut error } => {
-                error.file = error.line.map(|_| self.caller.file.clone());
-                return Some(End::Said(Err(error)));
-            }
-            FromWorker::Ready { .. } | FromWorker::Refused { .. } => {
+            FromWorker::Failed { error } => return Some(End::Said(Err(tells::own(&self.caller, error)))),
+            FromWorker::Ready { .. } | FromWorker::Refused { .. } | FromWorker::Held { .. } => {
                 return Some(End::Silent(Silence::Garbage("something out of turn".to_owned())));
             }
         }

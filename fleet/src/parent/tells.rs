@@ -11,7 +11,7 @@ use crate::text::{cut_bytes, cut_utf16};
 use crate::wire::TellKind;
 use crate::{Event, GraphError};
 
-const PHASE_UNITS: usize = 200;
+pub(super) const PHASE_UNITS: usize = 200;
 /// Failed items and retries of a run that are told one by one.
 const FAILURES: u32 = 4 * ITEMS as u32;
 
@@ -89,7 +89,7 @@ fn bounded(data: Value) -> Value {
 }
 
 /// The script's own words, cut, and at its file.
-fn own(caller: &Caller, error: GraphError) -> GraphError {
+pub(super) fn own(caller: &Caller, error: GraphError) -> GraphError {
     let file = error.line.map(|_| caller.file.clone());
     GraphError {
         retryable: error.retryable,

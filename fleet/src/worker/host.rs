@@ -105,7 +105,9 @@ impl Host {
                 pending.map_or(Ok(()), |pending| self.settle(pending, outcome, context))
             }
             ToWorker::Cancel => self.cancel(context),
-            ToWorker::Start { .. } | ToWorker::Begin(_) => memory::exit_now(exit_code::PROTOCOL),
+            ToWorker::Start { .. } | ToWorker::Hold { .. } | ToWorker::Begin(_) => {
+                memory::exit_now(exit_code::PROTOCOL)
+            }
         }
     }
 
@@ -176,7 +178,7 @@ impl Host {
     }
 
     /// Why this call cannot be sent, if it can't.
-    fn refusal(&self, kind: &str, input: &Result<String, json::TooDeep>) -> Option<GraphError> {
+    fn refusal(&self, kind: &str, input: &Result<String, json::Unfit>) -> Option<GraphError> {
         if self.cancelled.get() {
             return Some(GraphError::cancelled());
         }
@@ -188,9 +190,7 @@ impl Host {
             return Some(GraphError::limit("host_calls_at_once", message));
         }
         match input {
-            Err(json::TooDeep) => {
-                Some(GraphError::new("TypeError", "", format!("what {kind}() gets nests too deeply")))
-            }
+            Err(unfit) => Some(unfit.error(&format!("what {kind}() gets"))),
             Ok(input) if input.len() > INPUT_BYTES => {
                 let message = format!("what {kind}() gets has {} bytes as JSON; at most {INPUT_BYTES}", input.len());
                 Some(GraphError::new("GraphError", "too_large", message))
@@ -240,7 +240,7 @@ pub(super) fn spent(_this: &JsValue, _arguments: &[JsValue], context: &mut Conte
     Ok(JsValue::from(Host::of(context).spent() as f64))
 }
 
-fn kind_and_input(arguments: &[JsValue]) -> JsResult<(String, Result<String, json::TooDeep>)> {
+fn kind_and_input(arguments: &[JsValue]) -> JsResult<(String, Result<String, json::Unfit>)> {
     let text = |index: usize| arguments.get_or_undefined(index).as_string();
     // Only the prelude calls the host, with a kind of its own and with JSON.
     let (Some(kind), Some(input)) = (text(0), text(1)) else {
@@ -253,11 +253,11 @@ fn kind_and_input(arguments: &[JsValue]) -> JsResult<(String, Result<String, jso
 pub(super) fn result_text(host: &Host, value: &JsValue, context: &mut Context) -> Result<String, ResultError> {
     let text = host.try_stringify(value, context).map_err(ResultError::Threw)?;
     let text = text.unwrap_or(js_string!("null"));
-    json::clean(lossy(&text)).map_err(|json::TooDeep| ResultError::TooDeep)
+    json::clean(lossy(&text)).map_err(ResultError::Unfit)
 }
 
 /// Why a result has no JSON.
 pub(super) enum ResultError {
     Threw(JsError),
-    TooDeep,
+    Unfit(json::Unfit),
 }

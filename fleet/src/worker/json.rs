@@ -1,14 +1,34 @@
 //! JSON text on its way out of the script.
 
-use crate::wire::JSON_DEPTH;
+use crate::GraphError;
+use crate::limits::JSON_VALUES;
+use crate::wire::{JSON_DEPTH, values};
 
 /// Why a value cannot leave.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct TooDeep;
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unfit {
+    TooDeep,
+    TooMany,
+}
+
+impl Unfit {
+    pub(super) fn error(self, what: &str) -> GraphError {
+        match self {
+            Self::TooDeep => GraphError::new("TypeError", "", format!("{what} nests too deeply for JSON")),
+            Self::TooMany => {
+                let message = format!("{what} has more than {JSON_VALUES} values: join them into texts");
+                GraphError::new("GraphError", "too_large", message)
+            }
+        }
+    }
+}
 
 /// Makes `JSON.stringify` output what a strict parser takes: lone surrogates, which JavaScript writes as escapes,
-/// become U+FFFD. Refuses what nests deeper than the parent reads.
-pub(super) fn clean(mut text: String) -> Result<String, TooDeep> {
+/// become U+FFFD. Refuses what nests deeper, or has more values, than the parent reads.
+pub(super) fn clean(mut text: String) -> Result<String, Unfit> {
+    if values(text.as_bytes()) > JSON_VALUES {
+        return Err(Unfit::TooMany);
+    }
     let mut lone = Vec::new();
     let bytes = text.as_bytes();
     let (mut depth, mut in_string, mut at) = (0_usize, false, 0);
@@ -30,7 +50,7 @@ pub(super) fn clean(mut text: String) -> Result<String, TooDeep> {
             b'[' | b'{' if !in_string => {
                 depth += 1;
                 if depth > JSON_DEPTH {
-                    return Err(TooDeep);
+                    return Err(Unfit::TooDeep);
                 }
             }
             b']' | b'}' if !in_string => depth -= 1,
@@ -59,7 +79,7 @@ mod tests {
     fn depth_counts_brackets_outside_of_strings_only() {
         let deep = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
         assert!(clean(deep(JSON_DEPTH)).is_ok());
-        assert_eq!(clean(deep(JSON_DEPTH + 1)), Err(TooDeep));
+        assert_eq!(clean(deep(JSON_DEPTH + 1)), Err(Unfit::TooDeep));
         assert!(clean(format!("\"{}\"", "[".repeat(500))).is_ok());
         assert!(serde_json::from_str::<serde_json::Value>(&deep(JSON_DEPTH)).is_ok());
     }

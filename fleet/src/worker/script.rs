@@ -3,6 +3,8 @@
 //! | state | message or event | then |
 //! |---|---|---|
 //! | waiting | `start` | parsed and checked: `ready` or `refused` |
+//! | waiting | `hold` | a value is held to a schema: `held`, and the process ends |
+//! | ready | `hold` | the same, and it stays ready |
 //! | ready | `begin` | running |
 //! | running | `reply`, `cancel` | a pending call settles, or all do |
 //! | running | microtasks empty, a call is pending | sleep until a message comes |
@@ -15,6 +17,7 @@ use std::sync::mpsc;
 use boa_engine::builtins::promise::PromiseState;
 use boa_engine::object::builtins::JsPromise;
 use boa_engine::{Context, JsResult, JsValue, Script, Source};
+use serde_json::Value;
 
 use super::executor::Microtasks;
 use super::failure::{self, Site};
@@ -22,7 +25,7 @@ use super::host::{self, Host, ResultError};
 use super::{memory, realm};
 use crate::check::{self, SOURCE_PATH};
 use crate::wire::{Begin, FromWorker, LINE_BYTES, ToWorker};
-use crate::{GraphError, exit_code};
+use crate::{GraphError, exit_code, schema};
 
 /// Microtasks between two looks at the inbox: a chain of promises without end still hears a cancel.
 const JOBS_BETWEEN_POLLS: u32 = 64;
@@ -30,7 +33,14 @@ const JOBS_BETWEEN_POLLS: u32 = 64;
 /// The body of the script's thread. Ends the process.
 pub(super) fn live(inbox: mpsc::Receiver<ToWorker>) {
     let host = Host::new(inbox);
-    let ToWorker::Start { source, memory_mb } = host.wait() else { memory::exit_now(exit_code::PROTOCOL) };
+    let (source, memory_mb) = match host.wait() {
+        ToWorker::Start { source, memory_mb } => (source, memory_mb),
+        ToWorker::Hold { schema, value, memory_mb } => {
+            memory::set_cap(memory_mb);
+            finish(&host, &held(&schema, value.as_ref()))
+        }
+        _ => memory::exit_now(exit_code::PROTOCOL),
+    };
     memory::set_cap(memory_mb);
     let jobs = Rc::new(Microtasks::default());
     let Ok(mut context) = realm::build(&host, &jobs) else { memory::exit_now(exit_code::PANIC) };
@@ -42,16 +52,23 @@ pub(super) fn live(inbox: mpsc::Receiver<ToWorker>) {
     drop(source);
     say(&host, &FromWorker::Ready { meta: Box::new(checked.meta) });
 
-    let begin = match host.wait() {
-        ToWorker::Begin(begin) => begin,
-        ToWorker::Cancel => finish(&host, &FromWorker::Cancelled),
-        _ => memory::exit_now(exit_code::PROTOCOL),
+    let begin = loop {
+        match host.wait() {
+            ToWorker::Begin(begin) => break begin,
+            ToWorker::Hold { schema, value, .. } => say(&host, &held(&schema, value.as_ref())),
+            ToWorker::Cancel => finish(&host, &FromWorker::Cancelled),
+            _ => memory::exit_now(exit_code::PROTOCOL),
+        }
     };
     memory::set_cap(begin.memory_mb);
     match run(&checked.code, *begin, &host, &jobs, &mut context) {
         Ok(value) => finish_with_result(&host, &value, &mut context),
         Err(error) => finish(&host, &FromWorker::Failed { error }),
     }
+}
+
+fn held(schema: &Value, value: Option<&Value>) -> FromWorker {
+    FromWorker::Held { verdict: schema::check(schema, value) }
 }
 
 /// Runs the script until its main promise settles.
@@ -126,7 +143,7 @@ fn finish_with_result(host: &Host, value: &JsValue, context: &mut Context) -> ! 
             host.say(&format!("{{\"say\":\"done\",\"open_calls\":{open_calls},\"result\":{result}}}"));
             memory::exit_now(exit_code::DONE)
         }
-        Err(ResultError::TooDeep) => GraphError::new("TypeError", "", "the result nests too deeply for JSON"),
+        Err(ResultError::Unfit(unfit)) => unfit.error("the result"),
         Err(ResultError::Threw(error)) => failure::describe(error, host, context),
     };
     finish(host, &FromWorker::Failed { error })

@@ -308,3 +308,21 @@ async fn an_agent_ends_at_its_own_limits() {
     assert_eq!(outcome.result, Some(expected));
     assert!(!events.iter().any(|event| matches!(event, Event::AgentStarted { .. })));
 }
+
+#[tokio::test]
+async fn what_the_history_keeps_of_an_agent_does_not_grow_with_the_names_that_the_script_gives() {
+    let (engine, _) = model(|_, _, _| says("done")).await;
+    let script = "phase('p'.repeat(1e6)); return agent('a'.repeat(1e4), { label: 'l'.repeat(1e6) })";
+    let (outcome, events) = run(&engine, script).await;
+    assert_eq!(outcome.status, Status::Completed, "{:?}", outcome.error);
+    assert!(serde_json::to_string(&events).unwrap().len() < 4_000);
+}
+
+#[tokio::test]
+async fn an_answer_that_takes_for_ever_to_check_fails_its_agent() {
+    let (engine, _) = model(|_, _, _| says("{}")).await;
+    let schema = crate::untrusted::doubling(60);
+    let (outcome, _) = run(&engine, &format!("return agent('a', {{ schema: {schema} }})")).await;
+    let error = outcome.error.unwrap();
+    assert!(error.code == "schema_mismatch" && error.message.contains("make it simpler"), "{error}");
+}

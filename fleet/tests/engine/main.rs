@@ -8,4 +8,5 @@ mod errors;
 mod files;
 mod hostile;
 mod support;
+mod untrusted;
 mod verbs;
