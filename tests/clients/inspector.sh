@@ -13,6 +13,8 @@ mkdir -p "$scratch/home"
 [ -x "$scratch/node_modules/.bin/mcp-inspector" ] || (
     cd "$scratch"
     [ -f package.json ] || echo '{"private": true}' >package.json
+    # Newer versions of npm run a package's install script only where it is allowed.
+    npm pkg set --json 'allowScripts={"node": true}'
     npm install --silent --no-fund --no-audit node@22 @modelcontextprotocol/inspector@2.12.0
 )
 
