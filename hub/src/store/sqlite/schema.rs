@@ -107,6 +107,9 @@ CREATE INDEX commands_of_connection ON commands (connection_id, status) WHERE st
 
 /// Opens the writing connection and brings the file to the current version.
 pub(super) fn open(path: &Path, in_memory: bool) -> Result<Connection, StoreError> {
+    if !in_memory {
+        make_private(path)?;
+    }
     let mut connection = Connection::open(path)?;
     prepare(&connection)?;
     let version = version(&connection)?;
@@ -127,6 +130,19 @@ pub(super) fn open(path: &Path, in_memory: bool) -> Result<Connection, StoreErro
     Ok(connection)
 }
 
+/// The file holds arguments and results: it is made for the hub's own account before SQLite writes to it. The files that
+/// SQLite puts beside it get the same mode.
+fn make_private(path: &Path) -> Result<(), StoreError> {
+    let mut options = std::fs::OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.mode(0o600);
+    }
+    options.open(path).map(drop).map_err(|source| StoreError::Database(Box::new(source)))
+}
+
 fn version(connection: &Connection) -> Result<i64, rusqlite::Error> {
     connection.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
@@ -138,6 +154,7 @@ fn back_up(connection: &Connection, path: &Path, version: i64) -> Result<(), Sto
     name.push(format!(".v{version}.bak"));
     let copy = Path::new(&name);
     if !copy.exists() {
+        make_private(copy)?;
         let copy = copy.to_str().ok_or_else(|| StoreError::Unsupported("the path is not UTF-8".to_owned()))?;
         connection.execute("VACUUM INTO $1", [copy])?;
     }
@@ -170,6 +187,21 @@ mod tests {
         let error = open(&path, false).unwrap_err().to_string();
         assert!(error.contains("schema version 99, this program knows up to 1"), "{error}");
         assert_eq!(std::fs::read(&path).unwrap(), before);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn nobody_else_can_read_the_database_its_log_or_its_backup() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("hub.db");
+        let connection = open(&path, false).unwrap();
+        connection.execute("INSERT INTO users VALUES ('ada', 1)", []).unwrap();
+        back_up(&connection, &path, 1).unwrap();
+        for file in ["hub.db", "hub.db-wal", "hub.db-shm", "hub.db.v1.bak"] {
+            let mode = std::fs::metadata(folder.path().join(file)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{file}");
+        }
     }
 
     #[test]
