@@ -18,6 +18,7 @@ pub use ids::{CommandId, DeviceId, ExecutionId, GraphSessionId, IdError, Project
 pub use js_length::{exceeds, js_length};
 pub use relay::{
     BadCommand, CheckRequest, CheckResponse, CommandStatus, CompleteResponse, Device, ErrorBody, ErrorDetail,
-    MAX_SESSIONS_PER_SYNC, Project, ProjectsResponse, QueuedCommand, SessionMetadata, StartRequest, StartResponse,
-    SyncRequest, SyncResponse, WaitRequest, WaitResponse, path,
+    MAX_PROGRESS_TEXT, MAX_SESSION_DESCRIPTION, MAX_SESSION_NAME, MAX_SESSIONS_PER_SYNC, Project, ProjectsResponse,
+    QueuedCommand, SessionMetadata, StartRequest, StartResponse, SyncRequest, SyncResponse, WaitRequest, WaitResponse,
+    path,
 };

@@ -14,8 +14,8 @@ mod command;
 mod tests;
 
 pub use command::{
-    BadCommand, CheckRequest, CheckResponse, CommandStatus, CompleteResponse, QueuedCommand, StartRequest,
-    StartResponse,
+    BadCommand, CheckRequest, CheckResponse, CommandStatus, CompleteResponse, MAX_PROGRESS_TEXT, QueuedCommand,
+    StartRequest, StartResponse,
 };
 
 /// A sync carries at most this many Graph sessions (SPEC 1.2).
@@ -84,6 +84,31 @@ pub struct SessionMetadata {
     pub version: u32,
     /// `ready`, or why it cannot run now.
     pub status: String,
+}
+
+/// The longest name, slug or status of a session that is told. Characters.
+pub const MAX_SESSION_NAME: usize = 200;
+/// The longest description of a session that is told. Characters.
+pub const MAX_SESSION_DESCRIPTION: usize = 2_000;
+
+impl SessionMetadata {
+    /// The same with its texts cut, so that a hundred of them fit into one sync and none floods the assistants that
+    /// read them. Desktops send it so; a hub does it again with what came.
+    #[must_use]
+    pub fn capped(mut self) -> Self {
+        for text in [&mut self.name, &mut self.slug, &mut self.status] {
+            cut(text, MAX_SESSION_NAME);
+        }
+        cut(&mut self.description, MAX_SESSION_DESCRIPTION);
+        self
+    }
+}
+
+/// Cuts a text to so many characters.
+fn cut(text: &mut String, characters: usize) {
+    if let Some((end, _)) = text.char_indices().nth(characters) {
+        text.truncate(end);
+    }
 }
 
 /// Body of [`path::SYNC`].

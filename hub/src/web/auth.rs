@@ -9,9 +9,12 @@ use crate::Hub;
 use crate::model::DeviceRecord;
 use crate::token::TokenHash;
 
-/// The token of an `Authorization: Bearer` header.
+/// The token of an `Authorization: Bearer` header. Of two such headers none counts: what stands before the hub may have
+/// looked at the other one.
 pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    let mut all = headers.get_all(header::AUTHORIZATION).iter();
+    let (Some(only), None) = (all.next(), all.next()) else { return None };
+    let (scheme, token) = only.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 

@@ -11,7 +11,8 @@ use axum::{Json, Router};
 use http::StatusCode;
 use protocol::{
     CheckRequest, CheckResponse, CommandStatus, CompleteResponse, Completion, MAX_REPORT_UNITS, MAX_SESSIONS_PER_SYNC,
-    ProjectsResponse, StartRequest, StartResponse, SyncRequest, SyncResponse, WaitRequest, WaitResponse, exceeds, path,
+    ProjectsResponse, SessionMetadata, StartRequest, StartResponse, SyncRequest, SyncResponse, WaitRequest,
+    WaitResponse, exceeds, path,
 };
 use tower_http::decompression::RequestDecompressionLayer;
 
@@ -53,6 +54,7 @@ async fn sync(
         return Err(Failure::unprocessable(format!("a sync carries at most {MAX_SESSIONS_PER_SYNC} sessions")));
     }
     let SyncRequest { project_id, device: introduction, known, sessions, accept } = request;
+    let sessions = sessions.into_iter().map(SessionMetadata::capped).collect();
     let input = SyncInput { project_id, device: introduction, known, sessions, accept };
     let now = hub.now();
     let (commands, lost) = match hub.store().sync(&device, input, now, hub.settings().lease).await? {
@@ -93,7 +95,7 @@ async fn check(
     Path(id): Path<String>,
     Body(progress): Body<CheckRequest>,
 ) -> Result<Json<CheckResponse>, Failure> {
-    let state = apply(&hub, device.id, &id, Event::Check(progress)).await?.state;
+    let state = apply(&hub, device.id, &id, Event::Check(progress.capped())).await?.state;
     Ok(Json(CheckResponse {
         status: state.status,
         cancel_requested: state.cancel_requested || state.status == CommandStatus::Cancelled,

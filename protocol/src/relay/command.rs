@@ -138,6 +138,20 @@ pub struct CheckRequest {
     pub waiting_for: Option<String>,
 }
 
+/// The longest text in a [`CheckRequest`] that a hub keeps. Characters.
+pub const MAX_PROGRESS_TEXT: usize = 1_000;
+
+impl CheckRequest {
+    /// The same with its texts cut.
+    #[must_use]
+    pub fn capped(mut self) -> Self {
+        for text in [&mut self.phase, &mut self.message, &mut self.waiting_for].into_iter().flatten() {
+            super::cut(text, MAX_PROGRESS_TEXT);
+        }
+        self
+    }
+}
+
 /// Answer to `check`.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct CheckResponse {
