@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use protocol::DeviceId;
-use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Transaction, TransactionBehavior};
 
 use crate::command::Illegal;
 
@@ -106,13 +106,28 @@ impl Store {
     /// [`StoreError::Locked`] and [`StoreError::Newer`], which leave the file untouched, and IO errors.
     pub fn open(path: &Path, holder: &str, patience: Duration, outbox: outbox::Policy) -> Result<Self, StoreError> {
         let lock = lock::acquire(path, holder, patience)?;
-        schema::refuse_newer(path, schema::STEPS)?;
+        let connection = Self::connect(path, patience).map_err(|error| match error {
+            // The file of the lock was deleted or replaced under a living process; its database was not.
+            StoreError::Sqlite(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
+                StoreError::Locked { path: path.to_owned(), holder: "another process".to_owned() }
+            }
+            error => error,
+        })?;
+        Ok(Self::with(connection, outbox, Some(lock)))
+    }
+
+    fn connect(path: &Path, patience: Duration) -> Result<Connection, StoreError> {
+        schema::refuse_newer(path, schema::STEPS, patience)?;
         make_private(path)?;
         let mut connection = Connection::open(path)?;
+        connection.busy_timeout(patience)?;
+        // SQLite's own lock on the file, held for life: a second process is kept out by the database itself. It comes
+        // before the first access, so that the write-ahead log needs no file of shared memory.
+        connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "FULL")?;
         prepare(&mut connection, Some(path))?;
-        Ok(Self::with(connection, outbox, Some(lock)))
+        Ok(connection)
     }
 
     /// A database that lives as long as the process: for tests and experiments.

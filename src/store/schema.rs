@@ -6,6 +6,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, Transaction};
 
@@ -18,11 +19,12 @@ pub(super) type Step = fn(&Transaction<'_>) -> Result<(), StoreError>;
 pub(super) const STEPS: &[Step] = &[first];
 
 /// Refuses a file that a newer program has written, without touching it.
-pub(super) fn refuse_newer(path: &Path, steps: &[Step]) -> Result<(), StoreError> {
+pub(super) fn refuse_newer(path: &Path, steps: &[Step], patience: Duration) -> Result<(), StoreError> {
     if !path.exists() {
         return Ok(());
     }
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    connection.busy_timeout(patience)?;
     let found = version(&connection)?;
     let known = steps.len();
     if found > known {

@@ -179,7 +179,7 @@ async fn nobody_else_can_read_the_database_its_log_or_its_backup() {
     let old = Folder::new();
     let mut connection = old.with_version_1();
     migrate(&mut connection, Some(&old.database()), &[first, second]).unwrap();
-    let mut files: Vec<_> = ["relay.db", "relay.db-wal", "relay.db-shm"].map(|name| folder.0.path().join(name)).into();
+    let mut files: Vec<_> = ["relay.db", "relay.db-wal"].map(|name| folder.0.path().join(name)).into();
     files.push(old.backup(1));
     for file in files {
         let mode = fs::metadata(&file).unwrap().permissions().mode();
@@ -199,4 +199,34 @@ async fn a_panic_in_one_transaction_takes_it_back_and_spares_the_next() {
     assert!(matches!(result, Err(StoreError::Interrupted)));
     assert_eq!(count(&store, "graphs").await, 0);
     store.write(|tx| save(tx, "digest", "return 1")).await.unwrap();
+}
+
+/// Someone tidies up the folder while the daemon runs.
+#[tokio::test]
+async fn a_deleted_lock_does_not_let_a_second_process_in() {
+    let folder = Folder::new();
+    let store = folder.open("the daemon").unwrap();
+    for file in ["relay.lock", "relay.holder"] {
+        fs::remove_file(folder.0.path().join(file)).unwrap();
+    }
+    let error = folder.open("another daemon").err().unwrap();
+    assert!(matches!(error, StoreError::Locked { .. }), "{error}");
+    let reader = Connection::open(folder.database()).unwrap();
+    reader.busy_timeout(Duration::ZERO).unwrap();
+    assert!(reader.query_row("SELECT count(*) FROM commands", [], |row| row.get::<_, u32>(0)).is_err());
+    let id = store.device_id().await.unwrap();
+    drop(store);
+    assert_eq!(folder.open("another daemon").unwrap().device_id().await.unwrap(), id);
+}
+
+#[tokio::test]
+async fn after_a_crash_the_log_alone_brings_everything_back() {
+    let (folder, after) = (Folder::new(), Folder::new());
+    let store = folder.open("the daemon").unwrap();
+    let id = store.device_id().await.unwrap();
+    assert!(!folder.0.path().join("relay.db-shm").exists());
+    for file in ["relay.db", "relay.db-wal"] {
+        fs::copy(folder.0.path().join(file), after.0.path().join(file)).unwrap();
+    }
+    assert_eq!(after.open("the next daemon").unwrap().device_id().await.unwrap(), id);
 }
