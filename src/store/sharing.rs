@@ -137,14 +137,16 @@ fn shares_of(connection: &Connection, hub: &str, project: ProjectId) -> Result<P
     let mut sessions = Vec::with_capacity(ticked.len());
     for id in ticked {
         if let Some(graph) = graphs::latest_of_session(connection, &id)? {
-            sessions.push(SessionMetadata {
+            let metadata = SessionMetadata {
                 name: graph.name().to_owned(),
                 description: graph.description().to_owned(),
                 id,
                 slug: graph.slug,
                 version: graph.version,
                 status: "ready".to_owned(),
-            });
+            };
+            // A hub refuses a body that is too large, and with it everything that is shared.
+            sessions.push(metadata.capped());
         }
     }
     Ok(ProjectShares { project, sessions, left_out })

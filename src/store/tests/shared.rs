@@ -118,3 +118,26 @@ async fn a_sync_tells_the_name_and_the_description_that_the_script_gives_itself(
         .await
         .unwrap();
 }
+
+/// A hub refuses a body that is too large: one wordy Graph must not take all others off with it.
+#[tokio::test]
+async fn a_hundred_wordy_graphs_fit_into_one_sync() {
+    let store = memory();
+    let shares = store
+        .write(|tx| {
+            know(tx, "project-1")?;
+            switch(tx, HUB, &project("project-1"), true)?;
+            for number in 0..MAX_SESSIONS_PER_SYNC {
+                let mut graph = script("return 1");
+                graph.meta.name = Some("\u{1}".repeat(10_000));
+                graph.meta.description = Some("\u{1}".repeat(200_000));
+                let graph = graphs::add(tx, &format!("graph-{number}"), &graph, 1_000)?.unwrap();
+                share(tx, HUB, &project("project-1"), &graph.session_id, 5)?;
+            }
+            to_sync(tx, HUB)
+        })
+        .await
+        .unwrap();
+    assert_eq!(shares[0].sessions.len(), MAX_SESSIONS_PER_SYNC);
+    assert!(serde_json::to_string(&shares[0].sessions).unwrap().len() < 2_000_000);
+}
