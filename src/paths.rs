@@ -43,7 +43,7 @@ pub enum PathsError {
     )]
     SocketPath(PathBuf),
     /// A folder could not be made.
-    #[error("cannot make the folder `{path}`: {source}")]
+    #[error("cannot use the folder `{path}`: {source}")]
     Create {
         /// Which folder.
         path: PathBuf,
@@ -129,7 +129,27 @@ fn create_private_dir(path: &Path) -> io::Result<()> {
         use std::os::unix::fs::DirBuilderExt;
         builder.mode(0o700);
     }
-    builder.create(path)
+    builder.create(path)?;
+    #[cfg(unix)]
+    keep_others_out(path)?;
+    Ok(())
+}
+
+/// Whoever can write into a folder that was there before can put a link or a configuration of his own into it. Fails
+/// where the folder is somebody else's, and for one that is meant for everybody, such as `/tmp`.
+#[cfg(unix)]
+fn keep_others_out(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    const OTHERS_WRITE: u32 = 0o022;
+    const STICKY: u32 = 0o1000;
+    let mode = fs::metadata(path)?.permissions().mode();
+    if mode & OTHERS_WRITE == 0 {
+        return Ok(());
+    }
+    if mode & STICKY != 0 {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "everybody may write there"));
+    }
+    fs::set_permissions(path, fs::Permissions::from_mode(mode & !OTHERS_WRITE))
 }
 
 #[cfg(test)]
@@ -156,5 +176,21 @@ mod tests {
     fn a_home_too_deep_for_a_socket_is_refused_with_the_reason() {
         let error = Paths::in_folder(&PathBuf::from(format!("/{}", "d".repeat(120)))).unwrap_err();
         assert!(error.to_string().contains("too long for a control socket"), "{error}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_that_others_can_write_to_is_closed_to_them_or_refused() {
+        use std::os::unix::fs::PermissionsExt;
+        let home = tempfile::tempdir().unwrap();
+        let set = |mode| fs::set_permissions(home.path(), fs::Permissions::from_mode(mode)).unwrap();
+        let paths = Paths::in_folder(home.path()).unwrap();
+        for (before, after) in [(0o777, 0o755), (0o770, 0o750), (0o755, 0o755), (0o700, 0o700)] {
+            set(before);
+            paths.create().unwrap();
+            assert_eq!(fs::metadata(home.path()).unwrap().permissions().mode() & 0o777, after);
+        }
+        set(0o1777);
+        assert!(paths.create().unwrap_err().to_string().contains("everybody may write there"));
     }
 }
