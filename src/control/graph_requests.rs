@@ -73,7 +73,10 @@ impl Desktop {
             Some(version) => {
                 let asked = slug.clone();
                 let found = self.runner.store.read(move |connection| graphs::version(connection, &asked, version));
-                found.await?.ok_or_else(|| Failure::not_found(format!("there is no version {version} of `{slug}`")))?
+                found.await?.ok_or_else(|| {
+                    Failure::not_found(format!("there is no version {version} of `{slug}`"))
+                        .hint(format!("graph-relay graph show {slug} shows the latest"))
+                })?
             }
         };
         let source = graph.source.clone();
@@ -103,6 +106,8 @@ impl Desktop {
         let run = self.runner.drive(&execution, Allowance { limits, read }, observe);
         tokio::pin!(run);
         let outcome = tokio::select! {
+            // Before it is first polled the engine does not know the run, and could not cancel it.
+            biased;
             outcome = &mut run => outcome,
             () = gone.cancelled() => {
                 self.runner.engine.cancel(id.as_uuid());
@@ -168,7 +173,56 @@ fn check_slug(slug: &str) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
+
+    use fleet::{Engine, EventSender, GraphError, Outcome, RunRequest, Status, Usage};
+    use futures::future::BoxFuture;
+    use uuid::Uuid;
+
     use super::*;
+    use crate::config::Config;
+    use crate::paths::Paths;
+
+    /// Runs that end when they are cancelled, and not before.
+    #[derive(Default)]
+    struct Endless(Arc<Mutex<HashMap<Uuid, CancellationToken>>>);
+
+    impl Engine for Endless {
+        fn run(&self, request: RunRequest, _events: EventSender) -> BoxFuture<'static, Outcome> {
+            let runs = Arc::clone(&self.0);
+            Box::pin(async move {
+                let cancel = CancellationToken::new();
+                runs.lock().unwrap().insert(request.execution_id, cancel.clone());
+                cancel.cancelled().await;
+                let error = GraphError::new("CancelledError", "cancelled", "the run was cancelled");
+                Outcome { status: Status::Cancelled, result: None, error: Some(error), usage: Usage::default() }
+            })
+        }
+
+        fn cancel(&self, execution_id: Uuid) -> bool {
+            self.0.lock().unwrap().get(&execution_id).map(CancellationToken::cancel).is_some()
+        }
+    }
+
+    /// Ctrl-C right after Enter: it must not be lost because the run had not begun.
+    #[tokio::test]
+    async fn a_run_that_nobody_waits_for_any_more_is_cancelled_from_its_start() {
+        let home = tempfile::tempdir().unwrap();
+        let paths = Paths::in_folder(home.path()).unwrap();
+        let mut desktop = Desktop::open(&paths, &Config::default(), "test", Duration::ZERO).await.unwrap();
+        desktop.runner.engine = Arc::new(Endless::default());
+        let gone = CancellationToken::new();
+        gone.cancel();
+        for _ in 0..16 {
+            let target = RunTarget::File { file: "wait.js".to_owned(), source: String::new() };
+            let arguments = Value::Object(serde_json::Map::new());
+            let run = desktop.run_graph(target, arguments, Limits::default(), Vec::new(), &|_| {}, &gone);
+            let Reply::Run(ended) = run.await.unwrap() else { panic!("not a run") };
+            assert_eq!(ended.execution.status, "cancelled");
+        }
+    }
 
     #[test]
     fn a_slug_is_short_lowercase_and_starts_with_no_hyphen() {
