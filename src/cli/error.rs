@@ -14,6 +14,7 @@
 
 use std::process::ExitCode;
 
+use super::print::say;
 use crate::config::ConfigError;
 use crate::control::client::ClientError;
 use crate::control::{Failure, FailureKind, NoRelay, OpenError};
@@ -73,9 +74,9 @@ impl CliError {
 
     /// Tells the owner, and gives the exit code.
     pub fn report(&self) -> ExitCode {
-        eprintln!("error: {}", self.message);
+        say(format!("error: {}", self.message));
         if let Some(hint) = &self.hint {
-            eprintln!("hint: {hint}");
+            say(format!("hint: {hint}"));
         }
         ExitCode::from(self.code)
     }
@@ -95,13 +96,21 @@ impl From<Failure> for CliError {
 
 impl From<ClientError> for CliError {
     fn from(error: ClientError) -> Self {
-        Self::internal(error.to_string())
+        let failed = Self::internal(error.to_string());
+        match error {
+            ClientError::Hangup => failed.hint("graph-relay history shows what became of a run"),
+            _ => failed,
+        }
     }
 }
 
 impl From<PathsError> for CliError {
     fn from(error: PathsError) -> Self {
-        Self::new(CONFIG, error.to_string())
+        let failed = Self::new(CONFIG, error.to_string());
+        match error {
+            PathsError::Create { .. } => failed.hint("set GRAPH_RELAY_HOME to a folder that you can write to"),
+            _ => failed,
+        }
     }
 }
 
@@ -124,6 +133,10 @@ impl From<OpenError> for CliError {
     fn from(error: OpenError) -> Self {
         match error {
             OpenError::Store(error) => error.into(),
+            OpenError::Database { .. } => Self::internal(error.to_string()).hint(
+                "see whether the disk has room; if the file is damaged, move it away: an empty one is made, without \
+                 the Graphs and the history",
+            ),
             OpenError::Program(_) => Self::internal(error.to_string()),
         }
     }

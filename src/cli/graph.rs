@@ -1,7 +1,7 @@
 //! `graph-relay graph`.
 
-use std::fs;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -15,10 +15,14 @@ use super::error::{CANCELLED, CliError, GRAPH_FAILED, INVALID, NOT_FOUND};
 use super::history::lost_agents;
 use super::live::Live;
 use super::options::{GraphCommand, RunArgs};
+use super::print::{put, put_exactly, say};
 use super::sharing::done;
 use super::status::{print_json, unexpected};
 use super::text::{local_time, shortened, span, table};
 use crate::control::{GraphView, Reply, Request, RunTarget, RunView, worker_command};
+
+/// Bytes that no script has. What is less goes to the engine, which says how much is allowed.
+const FAR_TOO_LONG: u64 = 8 * 1024 * 1024;
 
 pub(super) async fn run(command: GraphCommand) -> Result<ExitCode, CliError> {
     match command {
@@ -37,22 +41,31 @@ async fn save(slug: String, file: &Path, update: bool) -> Result<ExitCode, CliEr
     let Reply::Graph(graph) = ask(Request::GraphSave { slug, file, source, update }).await? else {
         return Err(unexpected());
     };
-    eprintln!("`{}` version {} is saved as {}", graph.slug, graph.version, graph.session_id);
+    say(format!("`{}` version {} is saved as {}", graph.slug, graph.version, graph.session_id));
     if !update {
-        eprintln!(
+        say(format!(
             "Nothing is shared yet. To let a project's assistants run it: graph-relay share {} --project NAME",
             graph.slug
-        );
+        ));
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// The script's file name and text.
 fn read_script(path: &Path) -> Result<(String, String), CliError> {
-    let source = fs::read_to_string(path).map_err(|error| {
-        let code = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { INVALID };
-        CliError::new(code, format!("cannot read {}: {error}", path.display()))
+    let shown = path.display();
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(FAR_TOO_LONG + 1).read_to_end(&mut bytes));
+    read.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => CliError::new(NOT_FOUND, format!("there is no file {shown}")),
+        io::ErrorKind::IsADirectory => CliError::new(INVALID, format!("{shown} is a folder, not a script")),
+        _ => CliError::new(INVALID, format!("cannot read {shown}: {error}")),
     })?;
+    if bytes.len() as u64 > FAR_TOO_LONG {
+        return Err(CliError::new(INVALID, format!("{shown} is too large for a script")));
+    }
+    let source = String::from_utf8(bytes)
+        .map_err(|_| CliError::new(INVALID, format!("{shown} is not a script: it holds bytes that are not UTF-8")))?;
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     Ok((name, source))
 }
@@ -62,10 +75,10 @@ async fn list(json: bool) -> Result<ExitCode, CliError> {
     if json {
         print_json(&graphs)?;
     } else if graphs.is_empty() {
-        eprintln!("No Graph is saved yet. To save one: graph-relay graph add NAME FILE");
+        say("No Graph is saved yet. To save one: graph-relay graph add NAME FILE");
     } else {
         let rows: Vec<_> = graphs.iter().map(row).collect();
-        println!("{}", table(&["GRAPH", "VERSION", "SAVED", "SHARED WITH", "DESCRIPTION"], &rows));
+        put(table(&["GRAPH", "VERSION", "SAVED", "SHARED WITH", "DESCRIPTION"], &rows))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -87,13 +100,13 @@ async fn show(slug: String, version: Option<u32>, json: bool) -> Result<ExitCode
         print_json(&graph)?;
         return Ok(ExitCode::SUCCESS);
     }
-    eprintln!(
+    say(format!(
         "{}\nsession {}\nsha256  {}\n",
         table(&["GRAPH", "VERSION", "SAVED", "SHARED WITH", "DESCRIPTION"], &[row(&graph)]),
         graph.session_id,
         graph.sha256
-    );
-    print!("{}", graph.source.unwrap_or_default());
+    ));
+    put_exactly(graph.source.unwrap_or_default())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -109,12 +122,12 @@ async fn check(path: &Path) -> Result<ExitCode, CliError> {
     });
     match fleet.check(&file, &source).await {
         Ok(meta) => {
-            eprintln!("{file} is fine");
+            say(format!("{file} is fine"));
             print_json(&meta)?;
             Ok(ExitCode::SUCCESS)
         }
         Err(error @ CheckError::Problems { .. }) => {
-            println!("{error}");
+            put(error)?;
             Err(CliError::new(INVALID, format!("{file} cannot be run as it is")))
         }
         Err(error) => Err(CliError::internal(error.to_string())),
@@ -136,7 +149,7 @@ async fn run_graph(args: RunArgs) -> Result<ExitCode, CliError> {
     if args.json {
         print_json(&run)?;
     } else {
-        print_end(&run);
+        print_end(&run)?;
     }
     Ok(ExitCode::from(match run.execution.status.as_str() {
         "completed" => 0,
@@ -163,21 +176,24 @@ fn arguments(text: &str) -> Result<Value, CliError> {
 
 /// The daemon has another working folder.
 fn absolute(folder: &Path) -> Result<PathBuf, CliError> {
-    folder.canonicalize().map_err(|error| CliError::new(INVALID, format!("--read {}: {error}", folder.display())))
+    let refused = |why: &dyn std::fmt::Display| CliError::new(INVALID, format!("--read {}: {why}", folder.display()));
+    let found = folder.canonicalize().map_err(|error| refused(&error))?;
+    if found.is_dir() { Ok(found) } else { Err(refused(&"not a folder")) }
 }
 
-fn print_end(run: &RunView) {
+fn print_end(run: &RunView) -> Result<(), CliError> {
     let execution = &run.execution;
     let took = span(execution.finished_at_ms.unwrap_or(execution.started_at_ms) - execution.started_at_ms);
     let tokens = execution.usage.total_tokens();
-    eprintln!("{} in {took}, {tokens} tokens; graph-relay history show {}", execution.status, execution.id);
+    say(format!("{} in {took}, {tokens} tokens; graph-relay history show {}", execution.status, execution.id));
     if execution.usage.agent_failures > 0 {
-        eprintln!("warning: {}", lost_agents(run));
+        say(format!("warning: {}", lost_agents(run)));
     }
     if let Some(error) = execution.error.as_ref().filter(|_| execution.status == "failed") {
-        eprintln!("error: {error}");
+        say(format!("error: {error}"));
     }
     if execution.status == "completed" {
-        println!("{:#}", execution.result.as_ref().unwrap_or(&Value::Null));
+        put(format!("{:#}", execution.result.as_ref().unwrap_or(&Value::Null)))?;
     }
+    Ok(())
 }

@@ -6,6 +6,7 @@ use super::ask::ask;
 use super::error::CliError;
 use super::live::Narrator;
 use super::options::{HistoryArgs, HistoryCommand, OutboxCommand};
+use super::print::{put, say};
 use super::sharing::done;
 use super::status::{print_json, unexpected};
 use super::text::{counted, local_time, shortened, span, table};
@@ -23,10 +24,10 @@ async fn list(limit: u32, json: bool) -> Result<ExitCode, CliError> {
     if json {
         print_json(&runs)?;
     } else if runs.is_empty() {
-        eprintln!("No Graph has run yet. Try: graph-relay graph run FILE");
+        say("No Graph has run yet. Try: graph-relay graph run FILE");
     } else {
         let rows: Vec<_> = runs.iter().map(row).collect();
-        println!("{}", table(&["STARTED", "GRAPH", "BY", "STATUS", "TOOK", "TOKENS", "ID"], &rows));
+        put(table(&["STARTED", "GRAPH", "BY", "STATUS", "TOOK", "TOKENS", "ID"], &rows))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -54,7 +55,7 @@ async fn show(id: String, json: bool) -> Result<ExitCode, CliError> {
     if json {
         print_json(&run)?;
     } else {
-        println!("{}", whole(&run));
+        put(whole(&run))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -88,7 +89,7 @@ pub(super) fn lost_agents(run: &RunView) -> String {
 
 pub(super) async fn cancel(id: String) -> Result<ExitCode, CliError> {
     let Reply::Cancelling(id) = ask(Request::Cancel { id }).await? else { return Err(unexpected()) };
-    eprintln!("run {id} is being cancelled");
+    say(format!("run {id} is being cancelled"));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -101,10 +102,10 @@ pub(super) async fn outbox(command: OutboxCommand) -> Result<ExitCode, CliError>
             if json {
                 print_json(&items)?;
             } else if items.is_empty() {
-                eprintln!("The hub has every report.");
+                say("The hub has every report.");
             } else {
                 let rows: Vec<_> = items.iter().map(outbox_row).collect();
-                println!("{}", table(&["NR", "REPORT OF", "ENDED", "BYTES", "TRIES", "NEXT", "LAST ERROR"], &rows));
+                put(table(&["NR", "REPORT OF", "ENDED", "BYTES", "TRIES", "NEXT", "LAST ERROR"], &rows))?;
             }
             Ok(ExitCode::SUCCESS)
         }

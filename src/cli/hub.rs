@@ -7,11 +7,12 @@ use ::hub::{AdminError, Hub, NewConnection, NewDevice, Settings, open_store, ser
 use protocol::SystemClock;
 
 use super::daemon::stop_asked;
-use super::error::{CliError, INVALID};
+use super::error::{CliError, INVALID, NOT_FOUND};
 use super::logs;
 use super::options::{
     HubArgs, HubCommand, HubConnectionCommand, HubData, HubDeviceCommand, HubMemberCommand, HubProjectCommand,
 };
+use super::print::{put, say};
 use super::text::{local_time, table};
 use crate::paths::Paths;
 
@@ -21,7 +22,7 @@ pub(super) async fn run(args: HubArgs) -> Result<ExitCode, CliError> {
         Some(HubCommand::Project(command)) => project(command).await?,
         Some(HubCommand::Member(HubMemberCommand::Add { user, project, data })) => {
             open(&data, Settings::default()).await?.admin().add_member(&project, &user).await?;
-            eprintln!("{user} is a member of project {project}");
+            say(format!("{user} is a member of project {project}"));
         }
         Some(HubCommand::Connection(command)) => connection(command).await?,
         Some(HubCommand::Device(command)) => device(command).await?,
@@ -38,7 +39,10 @@ async fn open(data: &HubData, settings: Settings) -> Result<Hub, CliError> {
             paths.state_dir.join("hub.db").to_string_lossy().into_owned()
         }
     };
-    let store = open_store(&url).await.map_err(|error| CliError::internal(error.to_string()))?;
+    let store = open_store(&url).await.map_err(|error| {
+        CliError::internal(format!("cannot use {url} as the hub's database: {error}"))
+            .hint("--data names another file; see whether the disk has room and the folder can be written to")
+    })?;
     Ok(Hub::new(store, Arc::new(SystemClock), settings))
 }
 
@@ -58,7 +62,7 @@ async fn listen(args: HubArgs) -> Result<(), CliError> {
     }
     tracing::info!(%address, mcp = format!("{public_url}/mcp"), "the hub listens");
     // For whoever started it: the one line on standard output, once requests are answered.
-    println!("{public_url}");
+    put(public_url)?;
     Ok(serve(listener, hub, stop_asked()).await?)
 }
 
@@ -66,12 +70,12 @@ async fn project(command: HubProjectCommand) -> Result<(), CliError> {
     match command {
         HubProjectCommand::Add { name, data } => {
             let project = open(&data, Settings::default()).await?.admin().add_project(&name).await?;
-            println!("{}", project.id);
+            put(project.id)?;
         }
         HubProjectCommand::List { data } => {
             let projects = open(&data, Settings::default()).await?.admin().projects().await?;
             let rows: Vec<_> = projects.into_iter().map(|project| vec![project.name, project.id.to_string()]).collect();
-            println!("{}", table(&["PROJECT", "ID"], &rows));
+            put(table(&["PROJECT", "ID"], &rows))?;
         }
     }
     Ok(())
@@ -82,8 +86,8 @@ async fn connection(command: HubConnectionCommand) -> Result<(), CliError> {
         HubConnectionCommand::Add { name, owner, project, scopes, actions, data } => {
             let new = NewConnection { name, owner, projects: project, scopes, actions };
             let (connection, token) = open(&data, Settings::default()).await?.admin().add_connection(new).await?;
-            eprintln!("connection {} ({}): its token, shown only this once:", connection.name, connection.id);
-            println!("{token}");
+            say(format!("connection {} ({}): its token, shown only this once:", connection.name, connection.id));
+            put(token)?;
         }
         HubConnectionCommand::List { data } => {
             let connections = open(&data, Settings::default()).await?.admin().connections().await?;
@@ -95,11 +99,11 @@ async fn connection(command: HubConnectionCommand) -> Result<(), CliError> {
                     vec![connection.name, connection.id, connection.owner, projects, state(connection.revoked_at)]
                 })
                 .collect();
-            println!("{}", table(&["CONNECTION", "ID", "OWNER", "PROJECTS", "STATE"], &rows));
+            put(table(&["CONNECTION", "ID", "OWNER", "PROJECTS", "STATE"], &rows))?;
         }
         HubConnectionCommand::Revoke { id, data } => {
             open(&data, Settings::default()).await?.admin().revoke_connection(&id).await?;
-            eprintln!("connection {id} is shut out");
+            say(format!("connection {id} is shut out"));
         }
     }
     Ok(())
@@ -110,8 +114,8 @@ async fn device(command: HubDeviceCommand) -> Result<(), CliError> {
         HubDeviceCommand::Add { name, owner, data } => {
             let new = NewDevice { name, owner };
             let (device, token) = open(&data, Settings::default()).await?.admin().add_device(new).await?;
-            eprintln!("desktop {} ({}): its token, shown only this once:", device.name, device.id);
-            println!("{token}");
+            say(format!("desktop {} ({}): its token, shown only this once:", device.name, device.id));
+            put(token)?;
         }
         HubDeviceCommand::List { data } => {
             let devices = open(&data, Settings::default()).await?.admin().devices().await?;
@@ -123,11 +127,11 @@ async fn device(command: HubDeviceCommand) -> Result<(), CliError> {
                     vec![device.name, device.id.to_string(), device.owner, seen, state(device.revoked_at)]
                 })
                 .collect();
-            println!("{}", table(&["DESKTOP", "ID", "OWNER", "LAST SEEN", "STATE"], &rows));
+            put(table(&["DESKTOP", "ID", "OWNER", "LAST SEEN", "STATE"], &rows))?;
         }
         HubDeviceCommand::Revoke { id, data } => {
             open(&data, Settings::default()).await?.admin().revoke_device(&id).await?;
-            eprintln!("desktop {id} is shut out");
+            say(format!("desktop {id} is shut out"));
         }
     }
     Ok(())
@@ -139,6 +143,12 @@ fn state(revoked: Option<jiff::Timestamp>) -> String {
 
 impl From<AdminError> for CliError {
     fn from(error: AdminError) -> Self {
-        Self::new(INVALID, error.to_string())
+        match &error {
+            AdminError::Unknown { kind, .. } => {
+                Self::new(NOT_FOUND, error.to_string()).hint(format!("graph-relay hub {kind} list shows them"))
+            }
+            AdminError::Invalid(_) => Self::new(INVALID, error.to_string()),
+            AdminError::Store(_) => Self::internal(error.to_string()),
+        }
     }
 }

@@ -8,6 +8,7 @@ use fleet::Event;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::Value;
 
+use super::print::say;
 use super::text::{shortened, span};
 use crate::store::executions::Recorded;
 
@@ -133,7 +134,7 @@ impl Live {
             }
             (None, _) => {
                 if let Some(line) = line {
-                    eprintln!("{line}");
+                    say(line);
                 }
             }
         }

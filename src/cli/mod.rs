@@ -3,6 +3,12 @@
 //! Standard output carries data only (tables, results, JSON); what happens on the way goes to standard error. One
 //! place ([`error`]) turns what went wrong into a message, a hint and an exit code.
 
+#![deny(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "the macros panic when nobody reads any more; `print` does not"
+)]
+
 mod ask;
 mod daemon;
 mod demo;
@@ -13,6 +19,7 @@ mod hub;
 mod live;
 mod logs;
 mod options;
+mod print;
 mod sharing;
 mod status;
 mod text;

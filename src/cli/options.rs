@@ -32,15 +32,15 @@ pub(super) enum Command {
     Project(ProjectCommand),
     /// Let assistants in a project run a Graph
     Share {
-        /// The Graph
+        /// The Graph's name
         graph: String,
         /// The project's id or name
         #[arg(long)]
         project: String,
     },
-    /// Take that back
+    /// Let the assistants in a project no longer run a Graph, also not what is queued already
     Unshare {
-        /// The Graph
+        /// The Graph's name
         graph: String,
         /// The project's id or name
         #[arg(long)]
@@ -80,9 +80,9 @@ pub(super) enum GraphCommand {
     },
     /// Give a Graph another name
     Rename {
-        /// As it is
+        /// Its name now
         name: String,
-        /// As it shall be
+        /// Its name from now on: lowercase letters, digits, hyphens
         new_name: String,
     },
     /// List the saved Graphs
@@ -118,8 +118,8 @@ pub(super) struct RunArgs {
     /// The script's arguments, a JSON object
     #[arg(long, value_name = "JSON", default_value = "{}")]
     pub(super) args: String,
-    /// Stop it after this long, for example 30s
-    #[arg(long, value_parser = humantime::parse_duration)]
+    /// Stop it after this long, for example 30s or 5m
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(super) timeout: Option<Duration>,
     /// Refuse further agents when this many tokens are spent
     #[arg(long, value_name = "N")]
@@ -145,7 +145,7 @@ pub(super) enum ProjectCommand {
         /// Its id or name
         project: String,
     },
-    /// Serve a project no longer
+    /// Let a project's assistants see and run nothing any more; what is shared with it stays ticked
     Off {
         /// Its id or name
         project: String,
@@ -204,11 +204,11 @@ pub(super) struct HubArgs {
     pub(super) command: Option<HubCommand>,
     #[command(flatten)]
     pub(super) data: HubData,
-    /// Where to listen
-    #[arg(long, default_value = "127.0.0.1:8787")]
+    /// Where to listen: an IP address and a port
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8787")]
     pub(super) listen: SocketAddr,
     /// The URL under which assistants and relays reach it, if not that address
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = http_url)]
     pub(super) public_url: Option<String>,
     /// How long a command may wait for its desktop; 0s for ever
     #[arg(long, value_name = "DURATION", default_value = "7days", value_parser = humantime::parse_duration)]
@@ -224,16 +224,16 @@ pub(super) struct HubData {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum HubCommand {
-    /// Projects
+    /// Make and list projects
     #[command(subcommand)]
     Project(HubProjectCommand),
-    /// People in projects
+    /// Make people members of projects
     #[command(subcommand)]
     Member(HubMemberCommand),
-    /// Assistants
+    /// Let assistants in, list them, shut them out
     #[command(subcommand)]
     Connection(HubConnectionCommand),
-    /// Desktops
+    /// Let desktops in, list them, shut them out
     #[command(subcommand)]
     Device(HubDeviceCommand),
 }
@@ -258,7 +258,7 @@ pub(super) enum HubProjectCommand {
 pub(super) enum HubMemberCommand {
     /// Make a person a member of a project
     Add {
-        /// The person
+        /// Any name for the person: the --owner of his assistants and desktops
         user: String,
         /// The project's id
         #[arg(long)]
@@ -280,10 +280,11 @@ pub(super) enum HubConnectionCommand {
         /// A project's id, may be given more than once [default: all of the owner's]
         #[arg(long)]
         project: Vec<protocol::ProjectId>,
-        /// What its token may be used for
+        /// What its token may be used for, with commas between: osfoundry:read, osfoundry:write, osfoundry:run,
+        /// osfoundry:models
         #[arg(long, value_delimiter = ',', default_value = "osfoundry:read,osfoundry:run")]
         scopes: Vec<hub::Scope>,
-        /// What the owner lets it do in these projects
+        /// What the owner lets it do in these projects, with commas between: read, write, run
         #[arg(long, value_delimiter = ',', default_value = "read,run")]
         actions: Vec<hub::Action>,
         #[command(flatten)]
@@ -296,7 +297,7 @@ pub(super) enum HubConnectionCommand {
     },
     /// Shut an assistant out
     Revoke {
-        /// Its id
+        /// Its id, as the list shows it
         id: String,
         #[command(flatten)]
         data: HubData,
@@ -322,7 +323,7 @@ pub(super) enum HubDeviceCommand {
     },
     /// Shut a desktop out
     Revoke {
-        /// Its id
+        /// Its id, as the list shows it
         id: String,
         #[command(flatten)]
         data: HubData,
@@ -337,6 +338,17 @@ pub(super) struct DemoArgs {
     /// Leave hub and relay running until Ctrl-C
     #[arg(long)]
     pub(super) keep: bool,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|_| "give a number and a unit, such as 30s, 5m or 1h 30m".to_owned())
+}
+
+fn http_url(text: &str) -> Result<String, String> {
+    match reqwest::Url::parse(text) {
+        Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(text.to_owned()),
+        _ => Err("give a URL that begins with https:// or http://".to_owned()),
+    }
 }
 
 #[cfg(test)]

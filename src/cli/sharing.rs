@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use super::ask::ask;
 use super::error::CliError;
 use super::options::ProjectCommand;
+use super::print::{put, say};
 use super::status::{print_json, unexpected};
 use super::text::table;
 use crate::control::{ProjectView, Reply, Request};
@@ -26,10 +27,10 @@ async fn list(json: bool) -> Result<ExitCode, CliError> {
     if json {
         print_json(&projects)?;
     } else if projects.is_empty() {
-        eprintln!("The hub knows you in no project.");
+        say("The hub knows you in no project. At the hub: graph-relay hub member add YOU --project ID");
     } else {
         let rows: Vec<_> = projects.iter().map(row).collect();
-        println!("{}", table(&["PROJECT", "ID", "ON", "SHARED"], &rows));
+        put(table(&["PROJECT", "ID", "ON", "SHARED"], &rows))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -47,7 +48,7 @@ fn row(project: &ProjectView) -> Vec<String> {
 pub(super) async fn done(request: Request) -> Result<ExitCode, CliError> {
     match ask(request).await? {
         Reply::Done(said) => {
-            eprintln!("{said}");
+            say(said);
             Ok(ExitCode::SUCCESS)
         }
         _ => Err(unexpected()),

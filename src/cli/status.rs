@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use super::ask::ask;
 use super::error::CliError;
+use super::print::put;
 use super::text::{counted, local_time, shortened};
 use crate::control::{Reply, Request, StatusView};
 
@@ -12,7 +13,7 @@ pub(super) async fn status(json: bool) -> Result<ExitCode, CliError> {
     if json {
         print_json(&view)?;
     } else {
-        println!("{}", for_people(&view));
+        put(for_people(&view))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -27,7 +28,9 @@ fn for_people(view: &StatusView) -> String {
             None => "not running; start it with: graph-relay run".to_owned(),
         },
     );
-    line("hub", view.hub.clone().unwrap_or_else(|| "none; set url under [hub] in config.toml".to_owned()));
+    let there = if view.config_file.exists() { "" } else { " (not there: the defaults hold)" };
+    line("config", format!("{}{there}", view.config_file.display()));
+    line("hub", view.hub.clone().unwrap_or_else(|| "none; set url under [hub] in that file".to_owned()));
     if let Some(health) = &view.health {
         line(
             "sync",
@@ -46,7 +49,11 @@ fn for_people(view: &StatusView) -> String {
     line("graphs", format!("{} saved, {} on", view.graphs, counted(view.projects_on, "project", "projects")));
     line(
         "models",
-        if view.models.is_empty() { "none; agents need [models.NAME]".to_owned() } else { view.models.join(", ") },
+        if view.models.is_empty() {
+            "none; agents need [models.NAME] in that file".to_owned()
+        } else {
+            view.models.join(", ")
+        },
     );
     for run in &view.running {
         line(
@@ -73,6 +80,5 @@ pub(super) fn unexpected() -> CliError {
 
 pub(super) fn print_json<T: serde::Serialize>(value: &T) -> Result<(), CliError> {
     let text = serde_json::to_string_pretty(value).map_err(|error| CliError::internal(error.to_string()))?;
-    println!("{text}");
-    Ok(())
+    put(text)
 }

@@ -35,15 +35,24 @@ pub struct Desktop {
     pub(super) hub: Option<String>,
     relay: Result<Arc<Relay>, NoRelay>,
     models: Vec<String>,
+    config_file: PathBuf,
     is_daemon: bool,
 }
 
 /// Why the desktop cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The database is locked, too new or broken.
+    /// The database is locked or too new, or something failed that says where.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The file cannot be used as a database.
+    #[error("cannot open {}: {source}", .path.display())]
+    Database {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: StoreError,
+    },
     /// The program cannot find itself.
     #[error("this program's own path cannot be found: {0}")]
     Program(io::Error),
@@ -93,7 +102,12 @@ impl Desktop {
     /// # Errors
     /// [`OpenError`].
     pub async fn open(paths: &Paths, config: &Config, holder: &str, patience: Duration) -> Result<Self, OpenError> {
-        let store = Store::open(&paths.database(), holder, patience, config.outbox_policy())?;
+        let database = paths.database();
+        let opened = Store::open(&database, holder, patience, config.outbox_policy());
+        let store = opened.map_err(|error| match error {
+            StoreError::Sqlite(_) => OpenError::Database { path: database, source: error },
+            error => error.into(),
+        })?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let fleet = Fleet::new(fleet::Settings {
             worker: worker_command().map_err(OpenError::Program)?,
@@ -107,7 +121,8 @@ impl Desktop {
         let device = DeviceSettings { id: runner.store.device_id().await?, name: config.device_name().to_owned() };
         let relay = relay(paths, config, &runner, device);
         let hub = base_url(&config.hub.url).ok();
-        Ok(Self { runner, fleet, hub, relay, models: config.models.keys().cloned().collect(), is_daemon: false })
+        let models = config.models.keys().cloned().collect();
+        Ok(Self { runner, fleet, hub, relay, models, config_file: paths.config_file(), is_daemon: false })
     }
 
     /// The same desktop, answering as the daemon.
@@ -157,7 +172,7 @@ impl Desktop {
     }
 
     async fn status(&self) -> Result<StatusView, Failure> {
-        let (hub, models) = (self.hub.clone(), self.models.clone());
+        let (hub, models, config_file) = (self.hub.clone(), self.models.clone(), self.config_file.clone());
         let health = match &self.relay {
             Ok(relay) => Some(relay.health()).filter(|_| self.is_daemon),
             Err(NoRelay::NoHub) => None,
@@ -170,6 +185,7 @@ impl Desktop {
             Ok(StatusView {
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 daemon: is_daemon.then(std::process::id),
+                config_file,
                 hub,
                 health,
                 projects_on: projects.iter().flatten().filter(|project| project.is_on).count(),
@@ -217,8 +233,9 @@ impl Desktop {
         let found = self.runner.store.read(move |connection| executions::find(connection, &asked)).await?;
         match found.as_slice() {
             [one] => Ok(*one),
-            [] => Err(Failure::not_found(format!("there is no run `{id}`"))
-                .hint("graph-relay history lists the latest runs with their ids")),
+            [] => Err(Failure::not_found(format!("there is no run `{id}`")).hint(
+                "graph-relay history lists the latest runs; give an id, or at least the last four characters of one",
+            )),
             several => {
                 Err(Failure::invalid(format!("`{id}` is the end of {} runs", several.len()))
                     .hint("give more of its end"))

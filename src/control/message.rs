@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::desktop::NoRelay;
 use super::views::{GraphView, OutboxItem, ProjectView, RunView, StatusView};
+use crate::relay::HubError;
 use crate::store::executions::Recorded;
 
 /// Grows with every change that an older side would misread.
@@ -222,8 +223,14 @@ impl From<&NoRelay> for Failure {
     }
 }
 
-impl From<crate::relay::HubError> for Failure {
-    fn from(error: crate::relay::HubError) -> Self {
-        Self { kind: FailureKind::Hub, message: error.to_string(), hint: None }
+impl From<HubError> for Failure {
+    fn from(error: HubError) -> Self {
+        let hint = match error {
+            HubError::Transport(_) | HubError::Timeout(_) => {
+                Some("see whether it is up, and whether url under [hub] in config.toml is right".to_owned())
+            }
+            _ => None,
+        };
+        Self { kind: FailureKind::Hub, message: error.to_string(), hint }
     }
 }

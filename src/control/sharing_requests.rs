@@ -77,7 +77,11 @@ impl Desktop {
     /// Asks the hub for its projects and keeps their names. Gives back those that it listed.
     async fn refresh_projects(&self) -> Result<HashSet<ProjectId>, Failure> {
         let relay = self.relay()?;
-        let projects: Vec<Project> = relay.hub.projects().await?.projects;
+        let asked = relay.hub.projects().await.map_err(|error| {
+            let failure = Failure::from(error);
+            Failure { message: format!("{}: {}", relay.hub.base_url(), failure.message), ..failure }
+        });
+        let projects: Vec<Project> = asked?.projects;
         let (hub, remembered) = (relay.hub.base_url().to_owned(), projects.clone());
         self.runner.store.write(move |tx| sharing::remember_projects(tx, &hub, &remembered)).await?;
         Ok(projects.into_iter().map(|project| project.id).collect())

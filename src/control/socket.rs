@@ -54,7 +54,14 @@ pub(super) fn listen(paths: &Paths) -> io::Result<Listener> {
 pub(super) async fn connect(paths: &Paths) -> io::Result<Option<Stream>> {
     match Stream::connect(name(paths)?).await {
         Ok(stream) => Ok(Some(stream)),
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => Ok(None),
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::ConnectionRefused
+            ) =>
+        {
+            Ok(None)
+        }
         Err(error) => Err(error),
     }
 }

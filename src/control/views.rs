@@ -1,5 +1,7 @@
 //! What the owner sees of the store: the same for people and for `--json`.
 
+use std::path::PathBuf;
+
 use protocol::{ExecutionId, GraphSessionId, ProjectId};
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +16,9 @@ pub struct StatusView {
     pub version: String,
     /// Process id of the daemon; none where no daemon is running.
     pub daemon: Option<u32>,
+    /// Where the configuration is looked for.
+    #[serde(default)]
+    pub config_file: PathBuf,
     /// The hub's base URL, if one is configured.
     pub hub: Option<String>,
     /// How the relay stands with it.

@@ -6,5 +6,6 @@ mod commands;
 mod crash;
 mod demo;
 mod hostile;
+mod mistakes;
 mod owner;
 mod world;

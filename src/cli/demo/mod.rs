@@ -14,9 +14,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use self::processes::{Hub, Owner, Relay};
-use self::story::Story;
+use self::story::{Access, Story};
 use super::daemon::stop_asked;
-use super::error::{CliError, INVALID};
+use super::error::{CANCELLED, CliError, GRAPH_FAILED, INVALID};
 use super::options::DemoArgs;
 use crate::assistant::{Assistant, AssistantError};
 
@@ -31,60 +31,70 @@ const LONGEST_SYNC: Duration = Duration::from_secs(15);
 const LOOK: Duration = Duration::from_millis(100);
 
 pub(super) async fn run(args: DemoArgs) -> Result<ExitCode, CliError> {
-    let folder = args
-        .folder
-        .canonicalize()
-        .map_err(|error| CliError::new(INVALID, format!("cannot use the folder {}: {error}", args.folder.display())))?;
+    let refused = |why: &dyn std::fmt::Display| {
+        CliError::new(INVALID, format!("cannot use the folder {}: {why}", args.folder.display()))
+    };
+    let folder = args.folder.canonicalize().map_err(|error| refused(&error))?;
+    if !folder.is_dir() {
+        return Err(refused(&"it is a file"));
+    }
     let scratch = Scratch::new()?;
     tokio::select! {
-        ended = play(&scratch.0, &folder, args.keep) => ended?,
-        () = stop_asked(), if !args.keep => eprintln!("stopped"),
+        ended = play(&scratch.0, &folder, args.keep) => ended,
+        () = stop_asked(), if !args.keep => Err(CliError::new(CANCELLED, "stopped")),
     }
-    Ok(ExitCode::SUCCESS)
 }
 
-async fn play(scratch: &Path, folder: &Path, keep: bool) -> Result<(), CliError> {
-    let story = Story::begin(folder);
+async fn play(scratch: &Path, folder: &Path, keep: bool) -> Result<ExitCode, CliError> {
+    let story = Story::begin(folder)?;
 
     let hub = Hub::start(scratch).await?;
-    story.tell("hub", &format!("listens on {}, its database is a file", hub.url));
+    story.tell("hub", &format!("listens on {}, its database is a file", hub.url))?;
     let project = hub.command(&["project", "add", "Demo"]).await?;
     hub.command(&["member", "add", PERSON, "--project", &project]).await?;
     let assistant_token = hub.command(&["connection", "add", "demo assistant", "--owner", PERSON]).await?;
     let device_token = hub.command(&["device", "add", "demo laptop", "--owner", PERSON]).await?;
-    story.tell("hub", "knows a project `Demo`, an assistant and a laptop; their tokens are stored as hashes");
+    story.tell("hub", "knows a project `Demo`, an assistant and a laptop; their tokens are stored as hashes")?;
 
     let owner = Owner::new(scratch, &hub.url, &device_token, folder)?;
     let relay = Relay::start(&owner).await?;
-    story.tell("relay", "runs on the laptop, opens no port, and asks the hub every 20 s or when the hub rings");
+    story.tell("relay", "runs on the laptop, opens no port, and asks the hub every 20 s or when the hub rings")?;
     let script = owner.home.join(format!("{GRAPH}.js"));
     fs::write(&script, SCRIPT)?;
     owner.command(&["graph", "add", GRAPH, &script.to_string_lossy()]).await?;
-    story.tell("owner", &format!("saves graphs/{GRAPH}.js as `{GRAPH}`; nothing is shared yet"));
+    story.tell("owner", &format!("saves graphs/{GRAPH}.js as `{GRAPH}`; nothing is shared yet"))?;
     owner.command(&["project", "on", "Demo"]).await?;
     owner.command(&["share", GRAPH, "--project", "Demo"]).await?;
-    story.tell("owner", &format!("switches the project on and shares `{GRAPH}` with it"));
+    story.tell("owner", &format!("switches the project on and shares `{GRAPH}` with it"))?;
 
     let assistant = Assistant::new(&hub.url, &assistant_token)?;
     let run = ask(&story, &assistant, &project, folder).await?;
-    story.show(&run);
+    story.show(&run)?;
 
     let token_file = owner.home.join("assistant-token");
     processes::write_private(&token_file, &assistant_token)?;
-    story.end(&hub.url, &token_file, &project, &owner.home, keep);
     if keep {
+        story.go_on(&Access {
+            hub: &hub.url,
+            token_file: &token_file,
+            project: &project,
+            home: &owner.home,
+            folder,
+        })?;
         stop_asked().await;
+    } else {
+        story.end()?;
     }
     relay.stop().await;
     hub.stop().await;
-    Ok(())
+    Ok(if run["status"] == "completed" { ExitCode::SUCCESS } else { ExitCode::from(GRAPH_FAILED) })
 }
 
 /// What the assistant does: look, queue, watch, read.
 async fn ask(story: &Story, assistant: &Assistant, project: &str, folder: &Path) -> Result<Value, CliError> {
     assistant.initialize().await?;
     let tools = assistant.tools().await?;
-    story.tell("assistant", &format!("connects over MCP and sees {}", tools.join(", ")));
+    story.tell("assistant", &format!("connects over MCP and sees {}", tools.join(", ")))?;
 
     let session = tokio::time::timeout(LONGEST_SYNC, shared_session(assistant, project))
         .await
@@ -92,7 +102,7 @@ async fn ask(story: &Story, assistant: &Assistant, project: &str, folder: &Path)
     story.tell(
         "assistant",
         &format!("list_graph_sessions: `{GRAPH}`, {}", session["description"].as_str().unwrap_or("")),
-    );
+    )?;
 
     let request = json!({
         "graph_session_id": session["graph_session_id"],
@@ -101,7 +111,7 @@ async fn ask(story: &Story, assistant: &Assistant, project: &str, folder: &Path)
     });
     let queued = assistant.call("run_graph_session", request).await?;
     let command = queued["command_id"].as_str().unwrap_or_default().to_owned();
-    story.tell("assistant", &format!("run_graph_session: queued as {command}"));
+    story.tell("assistant", &format!("run_graph_session: queued as {command}"))?;
     watch(story, assistant, &command).await
 }
 
@@ -125,7 +135,7 @@ async fn watch(story: &Story, assistant: &Assistant, command: &str) -> Result<Va
             _ => status.clone(),
         };
         if now != told {
-            story.tell("assistant", &format!("get_graph_run: {now}"));
+            story.tell("assistant", &format!("get_graph_run: {now}"))?;
             told = now;
         }
         if !matches!(status.as_str(), "queued" | "running") {
@@ -142,8 +152,11 @@ impl Scratch {
     fn new() -> Result<Self, CliError> {
         // Short: below it lies a control socket, whose path may have some hundred bytes, and temporary folders are deep.
         let path = std::env::temp_dir().join(format!("gr-demo-{}", std::process::id()));
-        fs::create_dir_all(&path)?;
-        Ok(Self(path.canonicalize()?))
+        let made = fs::create_dir_all(&path).and_then(|()| path.canonicalize());
+        made.map(Self).map_err(|error| {
+            CliError::internal(format!("cannot make the folder {}: {error}", path.display()))
+                .hint("set TMPDIR to a folder that you can write to")
+        })
     }
 }
 

@@ -6,6 +6,8 @@ use std::time::Instant;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::super::error::CliError;
+use super::super::print::put;
 use super::super::text::{counted, shortened, span, table};
 
 /// Tells each step with the time at which it was done.
@@ -13,40 +15,59 @@ pub(super) struct Story {
     began: Instant,
 }
 
+/// What an assistant of the user's own needs.
+pub(super) struct Access<'a> {
+    pub(super) hub: &'a str,
+    pub(super) token_file: &'a Path,
+    pub(super) project: &'a str,
+    pub(super) home: &'a Path,
+    pub(super) folder: &'a Path,
+}
+
 impl Story {
-    pub(super) fn begin(folder: &Path) -> Self {
-        println!("An assistant asks a hub to run a Graph; the Graph runs here, on {}.\n", folder.display());
-        Self { began: Instant::now() }
+    pub(super) fn begin(folder: &Path) -> Result<Self, CliError> {
+        put(format!("An assistant asks a hub to run a Graph; the Graph runs here, on {}.\n", folder.display()))?;
+        Ok(Self { began: Instant::now() })
     }
 
-    pub(super) fn tell(&self, who: &str, what: &str) {
-        println!("{:>6.2} s  {who:<9}  {what}", self.began.elapsed().as_secs_f64());
+    pub(super) fn tell(&self, who: &str, what: &str) -> Result<(), CliError> {
+        put(format!("{:>6.2} s  {who:<9}  {what}", self.began.elapsed().as_secs_f64()))
     }
 
     /// What the assistant got: how long it took, and the digest in a form that a person reads.
-    pub(super) fn show(&self, run: &Value) {
-        println!("\n{}", times(run));
+    pub(super) fn show(&self, run: &Value) -> Result<(), CliError> {
+        put(format!("\n{}", times(run)))?;
         match (&run["result"], run["message"].as_str()) {
-            (Value::Null, Some(message)) => println!("\n{message}"),
-            (result, _) => println!("\n{}", digest(result)),
+            (Value::Null, Some(message)) => put(format!("\n{message}")),
+            (result, _) => put(format!("\n{}", digest(result))),
         }
     }
 
-    pub(super) fn end(&self, hub: &str, token_file: &Path, project: &str, home: &Path, keep: bool) {
-        if keep {
-            println!("\nHub and relay go on running until Ctrl-C. To connect your own assistant to them:\n");
-            println!("  claude mcp add --transport http graph-relay {hub}/mcp \\");
-            println!("    --header \"Authorization: Bearer $(cat '{}')\"\n", token_file.display());
-            println!("MCP endpoint   {hub}/mcp");
-            println!("Bearer token   in {}", token_file.display());
-            println!("Project id     {project}");
-            println!("The laptop     GRAPH_RELAY_HOME='{}' graph-relay status", home.display());
-        } else {
-            println!(
-                "\nTo connect your own assistant, run this again with --keep: hub and relay then go on running, and it"
-            );
-            println!("prints the address, the token and the line to type. To set them up for good, see the README.");
-        }
+    pub(super) fn end(&self) -> Result<(), CliError> {
+        put("\nTo connect your own assistant, run this again with --keep: hub and relay then go on running, and it")?;
+        put("prints the address, the token and the line to type. To set them up for good, see the README.")
+    }
+
+    pub(super) fn go_on(&self, access: &Access<'_>) -> Result<(), CliError> {
+        let Access { hub, project, .. } = access;
+        let (token_file, home, folder) = (access.token_file.display(), access.home.display(), access.folder.display());
+        // It need not be installed.
+        let program = std::env::current_exe()?;
+        put(format!(
+            "
+Hub and relay go on running until Ctrl-C. To connect your own assistant to them:
+
+  claude mcp add --transport http graph-relay {hub}/mcp \\
+    --header \"Authorization: Bearer $(cat '{token_file}')\"
+
+Then ask it: in the project {project}, run the digest Graph on {folder}
+
+MCP endpoint   {hub}/mcp
+Bearer token   in {token_file}
+Project id     {project}
+The laptop     GRAPH_RELAY_HOME='{home}' '{}' status",
+            program.display()
+        ))
     }
 }
 
