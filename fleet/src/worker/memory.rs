@@ -120,6 +120,17 @@ pub(super) fn prepare_process() {
     }
 }
 
+/// From here on the process can open nothing and start nothing, not even if a script breaks out of the interpreter: it
+/// keeps its pipes and its threads. To be called once those exist.
+pub(super) fn close_in() {
+    #[cfg(unix)]
+    {
+        limit(libc::RLIMIT_NOFILE, 0);
+        limit(libc::RLIMIT_NPROC, 0);
+        limit(libc::RLIMIT_FSIZE, 0);
+    }
+}
+
 /// The operating system's own limit, well above ours: for what does not come from the allocator.
 fn backstop(bytes: usize) {
     #[cfg(target_os = "linux")]

@@ -55,6 +55,7 @@ pub fn worker_main() -> ExitCode {
     if script.is_err() {
         exit(exit_code::MEMORY);
     }
+    memory::close_in();
     read_messages(&to_script)
 }
 

@@ -326,3 +326,22 @@ async fn an_answer_that_takes_for_ever_to_check_fails_its_agent() {
     let error = outcome.error.unwrap();
     assert!(error.code == "schema_mismatch" && error.message.contains("make it simpler"), "{error}");
 }
+
+#[tokio::test]
+async fn a_model_that_wants_a_thousand_files_at_once_does_not_fill_the_memory() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("a.txt"), "x".repeat(200_000)).unwrap();
+    let (engine, server) = model(|_, _, _| {
+        let call = json!({"id": "1", "function": {"name": "read_text_file", "arguments": "{\"path\": \"in/a.txt\"}"}});
+        axum::Json(json!({"choices": [{"message": {"tool_calls": vec![call; 1_000]}}]})).into_response()
+    })
+    .await;
+    let source =
+        "export const meta = { folders: { in: { from: 'args.in', access: 'read' } }, tools: ['read_text_file'] }
+        return agent('Read')";
+    let arguments = json!({"in": home.path()});
+    let request = RunRequest { arguments, folders: reading(home.path()), ..request(source) };
+    let (outcome, events) = run_request(&engine, request).await;
+    assert_eq!((outcome.error.unwrap().code.as_str(), server.requests.load(SeqCst)), ("context_overflow", 1));
+    assert!(events.iter().filter(|event| matches!(event, Event::ToolFinished { .. })).count() < 50);
+}

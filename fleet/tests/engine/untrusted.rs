@@ -217,4 +217,25 @@ mod workers {
         drop(run);
         none_is_left(&mark).await;
     }
+
+    /// Should a script break out of the interpreter, it is in a process that can open and start nothing.
+    #[tokio::test]
+    async fn a_worker_can_open_no_file_and_start_no_process() {
+        let mark = format!("limits-{}", std::process::id());
+        let worker = WorkerCommand { args: vec![mark.clone().into()], ..settings().worker };
+        let engine = Fleet::new(Settings { worker, ..settings() });
+        let (sender, mut events) = mpsc::unbounded_channel();
+        let mut run = engine.run(request("log(new Date(0).getTimezoneOffset()); await sleep('1h')"), sender);
+        let logged = async { while !matches!(events.recv().await, Some(Event::Sleeping { .. })) {} };
+        tokio::select! {
+            outcome = &mut run => panic!("{outcome:?}"),
+            () = logged => {}
+        }
+        let pid = processes_with(&mark).pop().unwrap();
+        let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+        for limit in ["Max open files", "Max processes", "Max file size", "Max core file size"] {
+            let line = limits.lines().find(|line| line.starts_with(limit)).unwrap();
+            assert_eq!(line[limit.len()..].split_whitespace().take(2).collect::<Vec<_>>(), ["0", "0"], "{line}");
+        }
+    }
 }
