@@ -18,7 +18,7 @@ use super::options::{GraphCommand, RunArgs};
 use super::print::{put, put_exactly, say};
 use super::sharing::done;
 use super::status::{print_json, unexpected};
-use super::text::{local_time, shortened, span, table};
+use super::text::{harmless_json, local_time, one_line, shortened, span, table};
 use crate::control::{GraphView, Reply, Request, RunTarget, RunView, worker_command};
 
 /// Bytes that no script has. What is less goes to the engine, which says how much is allowed.
@@ -190,10 +190,10 @@ fn print_end(run: &RunView) -> Result<(), CliError> {
         say(format!("warning: {}", lost_agents(run)));
     }
     if let Some(error) = execution.error.as_ref().filter(|_| execution.status == "failed") {
-        say(format!("error: {error}"));
+        say(format!("error: {}", one_line(&error.to_string())));
     }
     if execution.status == "completed" {
-        put(format!("{:#}", execution.result.as_ref().unwrap_or(&Value::Null)))?;
+        put(harmless_json(&format!("{:#}", execution.result.as_ref().unwrap_or(&Value::Null))))?;
     }
     Ok(())
 }

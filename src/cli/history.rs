@@ -9,7 +9,7 @@ use super::options::{HistoryArgs, HistoryCommand, OutboxCommand};
 use super::print::{put, say};
 use super::sharing::done;
 use super::status::{print_json, unexpected};
-use super::text::{counted, local_time, shortened, span, table};
+use super::text::{counted, harmless_json, local_time, one_line, shortened, span, table};
 use crate::control::{OutboxItem, Reply, Request, RunView};
 
 pub(super) async fn history(args: HistoryArgs) -> Result<ExitCode, CliError> {
@@ -73,10 +73,10 @@ fn whole(run: &RunView) -> String {
         text += &format!("\n{}", lost_agents(run));
     }
     if let Some(error) = &execution.error {
-        text += &format!("\n\nerror: {error}");
+        text += &format!("\n\nerror: {}", one_line(&error.to_string()));
     }
     if let Some(result) = &execution.result {
-        text += &format!("\n\n{result:#}");
+        text += &format!("\n\n{}", harmless_json(&format!("{result:#}")));
     }
     text
 }

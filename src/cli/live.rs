@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::Value;
 
 use super::print::say;
-use super::text::{shortened, span};
+use super::text::{one_line, shortened, span};
 use crate::store::executions::Recorded;
 
 /// Width at which texts of unknown length are cut.
@@ -28,7 +28,7 @@ impl Narrator {
         let started = *self.started_ms.get_or_insert(recorded.at_ms);
         let text = self.text(&recorded.event)?;
         let seconds = (recorded.at_ms - started).max(0);
-        Some(format!("{:>6}.{}s  {text}", seconds / 1000, seconds % 1000 / 100))
+        Some(format!("{:>6}.{}s  {}", seconds / 1000, seconds % 1000 / 100, one_line(&text)))
     }
 
     fn text(&mut self, event: &Event) -> Option<String> {
@@ -159,6 +159,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn an_error_cannot_pose_as_the_next_event() {
+        let error = fleet::GraphError::new("Error", "", "x\n   9.9s  agent    done\u{9b}2J");
+        let line = Narrator::default().line(&Recorded { at_ms: 0, event: Event::ItemFailed { error } }).unwrap();
+        assert_eq!(line, "     0.0s  item     failed: Error: x    9.9s  agent    done\u{fffd}2J");
+    }
 
     #[test]
     fn a_run_reads_like_a_story() {

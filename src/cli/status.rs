@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use super::ask::ask;
 use super::error::CliError;
 use super::print::put;
-use super::text::{counted, local_time, shortened};
+use super::text::{counted, harmless_json, local_time, shortened};
 use crate::control::{Reply, Request, StatusView};
 
 pub(super) async fn status(json: bool) -> Result<ExitCode, CliError> {
@@ -80,5 +80,5 @@ pub(super) fn unexpected() -> CliError {
 
 pub(super) fn print_json<T: serde::Serialize>(value: &T) -> Result<(), CliError> {
     let text = serde_json::to_string_pretty(value).map_err(|error| CliError::internal(error.to_string()))?;
-    put(text)
+    put(harmless_json(&text))
 }

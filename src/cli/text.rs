@@ -3,10 +3,43 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+/// A text as it may reach a terminal: what would move the cursor, change colours or the window's title, or turn the
+/// direction of reading stands as U+FFFD. Scripts, models and hubs write much of what is shown. Line breaks stay.
+pub(super) fn harmless(text: &str) -> String {
+    text.chars().map(|ch| if ch != '\n' && is_hostile(ch) { char::REPLACEMENT_CHARACTER } else { ch }).collect()
+}
+
+/// The same on one line, so that no text can pose as the next one.
+pub(super) fn one_line(text: &str) -> String {
+    harmless(text).replace(['\n', '\t'], " ")
+}
+
+/// JSON text that means the same and is harmless in a terminal.
+pub(super) fn harmless_json(json: &str) -> String {
+    let mut safe = String::with_capacity(json.len());
+    for ch in json.chars() {
+        // Below U+0080 JSON has such characters only between its values.
+        if !ch.is_ascii() && is_hostile(ch) || ch == '\u{7f}' {
+            safe.push_str(&format!("\\u{:04x}", u32::from(ch)));
+        } else {
+            safe.push(ch);
+        }
+    }
+    safe
+}
+
+/// Control characters, the eight-bit ones too, and those that reorder what stands around them.
+fn is_hostile(ch: char) -> bool {
+    let reorders =
+        matches!(ch, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    ch.is_control() && ch != '\t' || reorders || matches!(ch, '\u{2028}' | '\u{2029}')
+}
+
 /// Rows in columns as wide as they must be, two spaces between them.
 pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
+    let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(|cell| one_line(cell)).collect()).collect();
     let mut widths: Vec<usize> = head.iter().map(|cell| cell.chars().count()).collect();
-    for row in rows {
+    for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = (*width).max(cell.chars().count());
         }
@@ -38,7 +71,7 @@ pub(super) fn span(ms: i64) -> String {
 
 /// The beginning of a text, on one line.
 pub(super) fn shortened(text: &str, most: usize) -> String {
-    let clean: String = text.chars().map(|ch| if ch.is_control() { ' ' } else { ch }).collect();
+    let clean: String = text.chars().map(|ch| if is_hostile(ch) || ch.is_control() { ' ' } else { ch }).collect();
     if clean.chars().count() <= most {
         return clean;
     }
@@ -64,6 +97,18 @@ mod tests {
     fn spans_read_as_people_say_them() {
         let said: Vec<String> = [-5, 35, 2_450, 200_000, 7_320_000].map(span).to_vec();
         assert_eq!(said, ["0 ms", "35 ms", "2.4 s", "3 min 20 s", "2 h 2 min"]);
+    }
+
+    #[test]
+    fn no_text_can_command_a_terminal_or_pose_as_another() {
+        let hostile = "a\u{1b}]0;title\u{7}b\u{9b}2Jc\u{202e}d\r\nfake\tend";
+        assert_eq!(harmless(hostile), "a\u{fffd}]0;title\u{fffd}b\u{fffd}2Jc\u{fffd}d\u{fffd}\nfake\tend");
+        assert_eq!(table(&["x"], &[vec![hostile.to_owned()]]).lines().count(), 2);
+        assert!(!shortened(hostile, 100).chars().any(|ch| is_hostile(ch) || ch.is_control()));
+        let value = serde_json::json!({"k\u{9b}": hostile, "n": [1, "é😀"]});
+        let json = harmless_json(&serde_json::to_string_pretty(&value).unwrap());
+        assert!(!json.chars().any(|ch| ch != '\n' && is_hostile(ch)), "{json}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&json).unwrap(), value);
     }
 
     #[test]
