@@ -186,12 +186,40 @@ impl Config {
         if let Some(folder) = self.folders.iter().find(|folder| !folder.path.is_absolute()) {
             return Some(format!("folders: path `{}` must be absolute", folder.path.display()));
         }
+        if let Some(problem) = self.limits_problem().or_else(|| self.models_problem()) {
+            return Some(problem);
+        }
         match &self.default_model {
             Some(name) if !self.models.contains_key(name) => {
                 Some(format!("default_model names `{name}`, but there is no [models.{name}]"))
             }
             _ => None,
         }
+    }
+
+    /// A ceiling beyond the engine's own would silently be another one than the owner wrote.
+    fn limits_problem(&self) -> Option<String> {
+        let (asked, given) = (&self.limits, self.limits.as_ceiling());
+        let differs = [
+            ("max_concurrency", asked.max_concurrency.is_some_and(|n| n != given.max_concurrency), "from 1 to 16"),
+            ("max_agents", asked.max_agents.is_some_and(|n| n != given.max_agents), "at most 1000"),
+            ("timeout", asked.timeout.is_some_and(|time| time != given.timeout), "at most 24h"),
+            ("memory_mb", asked.memory_mb.is_some_and(|mb| mb != given.memory_mb), "from 32 to 4096"),
+        ];
+        let (key, _, rule) = differs.into_iter().find(|(_, differs, _)| *differs)?;
+        Some(format!("limits.{key} must be {rule}"))
+    }
+
+    fn models_problem(&self) -> Option<String> {
+        let is_http = |url: &str| reqwest::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
+        self.models.iter().find_map(|(name, model)| {
+            if !is_http(&model.base_url) {
+                return Some(format!(
+                    "models.{name}.base_url must be an http or https URL such as http://127.0.0.1:8080/v1"
+                ));
+            }
+            (model.model.is_empty()).then(|| format!("models.{name}.model must be the server's name of the model"))
+        })
     }
 
     /// The file that holds the device token.
@@ -217,7 +245,8 @@ impl Config {
 
 /// A token must not travel in the clear: plain HTTP only within this machine.
 fn check_hub_url(text: &str) -> Result<(), String> {
-    let url = reqwest::Url::parse(text).map_err(|error| format!("`{text}` is not a URL: {error}"))?;
+    let url = reqwest::Url::parse(text)
+        .map_err(|error| format!("must be a URL such as https://hub.example.com, got `{text}`: {error}"))?;
     let host = url.host_str().unwrap_or_default();
     let loopback = matches!(host, "localhost" | "127.0.0.1" | "[::1]");
     match url.scheme() {
@@ -268,6 +297,12 @@ mod tests {
             ("[[folders]]\npath = 'notes'\naccess = 'read'", "must be absolute"),
             ("[[folders]]\npath = '/notes'", "missing field `access`"),
             ("default_model = 'local'", "no [models.local]"),
+            ("[hub]\nurl = 'hub.example.com'", "such as https://"),
+            ("[limits]\nmax_concurrency = 99", "limits.max_concurrency must be from 1 to 16"),
+            ("[limits]\nmemory_mb = 1", "limits.memory_mb must be from 32 to 4096"),
+            ("[limits]\ntimeout = '2days'", "limits.timeout must be at most 24h"),
+            ("[models.x]\nbase_url = 'nope'\nmodel = 'm'", "models.x.base_url must be"),
+            ("[models.x]\nbase_url = 'http://127.0.0.1:1/v1'\nmodel = ''", "models.x.model must be"),
         ];
         for (text, expected) in cases {
             let error = parse(text).unwrap_err().to_string();
