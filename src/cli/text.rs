@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use unicode_width::UnicodeWidthStr;
 
 /// A text as it may reach a terminal: what would move the cursor, change colours or the window's title, or turn the
 /// direction of reading stands as U+FFFD. Scripts, models and hubs write much of what is shown. Line breaks stay.
@@ -38,15 +39,16 @@ fn is_hostile(ch: char) -> bool {
 /// Rows in columns as wide as they must be, two spaces between them.
 pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(|cell| one_line(cell)).collect()).collect();
-    let mut widths: Vec<usize> = head.iter().map(|cell| cell.chars().count()).collect();
+    let mut widths: Vec<usize> = head.iter().map(|cell| cell.width()).collect();
     for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
+            *width = (*width).max(cell.width());
         }
     }
     let line = |cells: &[String]| {
-        let padded: Vec<String> = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-        padded.join("  ").trim_end().to_owned()
+        let pad =
+            |(cell, width): (&String, &usize)| format!("{cell}{}", " ".repeat(width.saturating_sub(cell.width())));
+        cells.iter().zip(&widths).map(pad).collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
     let head: Vec<String> = head.iter().map(|&cell| cell.to_owned()).collect();
     std::iter::once(line(&head)).chain(rows.iter().map(|row| line(row))).collect::<Vec<_>>().join("\n")
@@ -91,6 +93,8 @@ mod tests {
     fn columns_line_up_and_nothing_trails() {
         let rows = vec![vec!["a".to_owned(), "b".to_owned()], vec!["äöü".to_owned(), String::new()]];
         assert_eq!(table(&["x", "yy"], &rows), "x    yy\na    b\näöü");
+        let wide = vec![vec!["\u{8a9e}\u{1f980}".to_owned(), "b".to_owned()]];
+        assert_eq!(table(&["x", "yy"], &wide), "x     yy\n\u{8a9e}\u{1f980}  b");
     }
 
     #[test]
