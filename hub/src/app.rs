@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::admin::Admin;
 use crate::command::Event;
+use crate::patience::Patient;
 use crate::settings::Settings;
 use crate::store::{Actor, Applied, Store, StoreError};
 use crate::wake::Wakes;
@@ -138,7 +139,7 @@ pub async fn serve(
             closing.cancel();
         }
     };
-    let server = axum::serve(listener, hub.router()).with_graceful_shutdown(stop);
+    let server = axum::serve(Patient(listener), hub.router()).with_graceful_shutdown(stop);
     let overtime = async {
         closing.cancelled().await;
         tokio::time::sleep(GRACE).await;

@@ -12,6 +12,7 @@ pub mod command;
 mod mcp;
 mod model;
 mod oauth;
+mod patience;
 mod settings;
 pub mod store;
 mod token;
