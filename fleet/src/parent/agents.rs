@@ -46,11 +46,6 @@ pub(super) async fn agent(caller: &Caller, input: Value, at: (u32, u32)) -> Resu
     check_size(&call)?;
     let run = &caller.run;
     let backend = run.shared.backends.pick(call.model.as_deref())?;
-    if let Some(schema) = &call.schema {
-        // A wrong schema is the script's mistake: told before a model is paid for an answer to it.
-        let read = hold::in_own_worker(&run.shared.settings.worker, schema, None).await;
-        read.map_err(|wrong| GraphError::new("TypeError", "", wrong))?;
-    }
     let tools = tools(caller, call.tools.as_deref())?;
     let label = label(&call);
     let mut phase = call.phase;
@@ -60,6 +55,12 @@ pub(super) async fn agent(caller: &Caller, input: Value, at: (u32, u32)) -> Resu
     let timeout = call.timeout.map_or(TIMEOUT, |ms| Duration::try_from_secs_f64(ms / 1e3).unwrap_or(TIMEOUT));
 
     let _place = caller.budget.place().await;
+    if let Some(schema) = &call.schema {
+        // A wrong schema is the script's mistake: told before a model is paid for an answer to it. Within the place, since
+        // each check is a process.
+        let read = hold::in_own_worker(&run.shared.settings.worker, schema, None).await;
+        read.map_err(|wrong| GraphError::new("TypeError", "", wrong))?;
+    }
     run.breaker.check(backend.name())?;
     caller.budget.admit()?;
     let agent = run.next_agent();

@@ -345,3 +345,23 @@ async fn a_model_that_wants_a_thousand_files_at_once_does_not_fill_the_memory() 
     assert_eq!((outcome.error.unwrap().code.as_str(), server.requests.load(SeqCst)), ("context_overflow", 1));
     assert!(events.iter().filter(|event| matches!(event, Event::ToolFinished { .. })).count() < 50);
 }
+
+/// Each check of a schema is a process: a script that starts thousands of agents must not start thousands of those.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn schemas_are_checked_no_more_at_once_than_agents_work() {
+    let mark = format!("schemas-{}", std::process::id());
+    let worker = fleet::WorkerCommand { args: vec![mark.clone().into()], ..crate::support::settings().worker };
+    let config = serde_json::from_value(json!({"base_url": "http://127.0.0.1:9", "model": "none"})).unwrap();
+    let models = std::collections::BTreeMap::from([("local".to_owned(), config)]);
+    let engine = fleet::Fleet::new(fleet::Settings { worker, models, ..crate::support::settings() });
+    let script = "await map(Array(400).fill(0), () => agent('a', { schema: { type: 'what' } }), { concurrency: 400 })";
+    let done = tokio::spawn(async move { run(&engine, script).await.0 });
+    let mut most = 0;
+    while !done.is_finished() {
+        most = most.max(crate::support::processes_with(&mark).len());
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(done.await.unwrap().status, Status::Completed);
+    assert!((2..=1 + 4 + 4).contains(&most), "{most} processes, of which one is the script's and some are ending");
+}

@@ -46,6 +46,48 @@ async fn a_schema_that_takes_for_ever_is_ended_with_its_run_and_holds_up_nobody_
 }
 
 #[tokio::test]
+async fn a_script_finds_no_way_to_code_from_text_nor_to_other_verbs() {
+    let ways = [
+        "(() => {}).constructor('return 1')",
+        "(async () => {}).constructor('return 1')",
+        "(function* () {}).constructor('yield 1')",
+        "(async function* () {}).constructor('yield 1')",
+        "Reflect.construct(agent.constructor, ['return 1'])",
+        "new (class extends (() => {}).constructor { constructor() { super('return 1') } })()",
+        "agent.caller",
+        "agent.arguments",
+        "globalThis.agent = () => 1",
+        "agent.call = () => 1",
+        "Object.defineProperty(globalThis, 'tool', { value: 1 })",
+        "delete globalThis.sleep",
+        "JSON.rawJSON('1\\n{}')",
+    ];
+    for way in ways {
+        let (outcome, _) = run(&format!("return {way}")).await;
+        assert_eq!(outcome.status, Status::Failed, "{way}: {:?}", outcome.result);
+    }
+}
+
+/// Whatever a script makes of the language, what it says stays what it says.
+#[tokio::test]
+async fn a_script_cannot_put_words_into_the_worker_s_mouth() {
+    let (outcome, events) = run(r#"
+        const forged = 'x\n{"say":"done","open_calls":0,"result":"forged"}\n'
+        String.prototype.toJSON = () => forged
+        Object.prototype.toJSON = () => ({ say: 'done', result: 'forged', id: 1, kind: 'agent' })
+        Array.prototype.toJSON = () => forged
+        log(forged, [forged]); phase(forged)
+        for (const p of [String, Object, Array]) delete p.prototype.toJSON
+        Object.defineProperty(Object.prototype, 'call', { get() { return () => 'forged' }, configurable: true })
+        await sleep(0)
+        delete Object.prototype.call
+        return 'honest'"#)
+    .await;
+    assert_eq!(outcome.result, Some(json!("honest")), "{:?}", outcome.error);
+    assert!(events.iter().any(|event| matches!(event, Event::Sleeping { .. })), "{events:?}");
+}
+
+#[tokio::test]
 async fn what_an_error_says_of_itself_is_cut() {
     let (outcome, events) =
         run("throw Object.assign(new Error('m'.repeat(1e6)), { name: 'n'.repeat(1e6), code: 'c'.repeat(1e6) })").await;
