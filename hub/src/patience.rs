@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// Longer than any call is held without a byte (50 s, DESIGN §5) after a body that may take 30 s.
+/// Longer than any call is held without a byte (50 s) after a body that may take 30 s.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Accepts connections with a limit to their silence.

@@ -9,7 +9,7 @@ pub struct Settings {
     /// name, and the metadata for assistants is built on it.
     pub public_url: String,
     /// How long a running command stays alive without a word from its desktop while that desktop is online.
-    /// Also how recent the last sync must be for a desktop to count as online (DESIGN §5).
+    /// Also how recent the last sync must be for a desktop to count as online.
     pub lease: Duration,
     /// How long a command may wait for its desktop; `None` lets it wait for ever.
     pub queue_ttl: Option<Duration>,

@@ -53,7 +53,7 @@ pub(super) struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// The project of a call that names one comes before its schema (DESIGN §6).
+    /// The project of a call that names one comes before its schema.
     pub(super) fn check_project(&self, arguments: &JsonObject) -> Result<(), String> {
         match arguments.get("project_id").and_then(Value::as_str) {
             Some(id) if self.readable(id).is_none() => {

@@ -1,4 +1,4 @@
-//! The relay API (DESIGN §5): what desktops call.
+//! The relay API: what desktops call.
 //!
 //! Every call is answered from the store and may be sent again after a lost answer.
 
@@ -25,7 +25,7 @@ use crate::store::{Actor, Applied, SyncInput, SyncOutcome};
 
 /// At most this many projects in one wait.
 const MAX_WAIT_PROJECTS: usize = 1_000;
-/// The longest that a wait is held (DESIGN §5).
+/// The longest that a wait is held.
 const MAX_WAIT: Duration = Duration::from_secs(50);
 
 pub(super) fn routes() -> Router<Hub> {
