@@ -21,6 +21,8 @@ const PICKUPS: usize = 200;
 const RUNS: usize = 500;
 const CANCELS: usize = 30;
 const KILLS: usize = 5;
+const RANDOM_KILLS: usize = 200;
+const CUT_OFF: &str = "the desktop stopped while the Graph was running";
 const IDLE: Duration = Duration::from_secs(60);
 /// A tick of the processor times in `/proc`.
 const TICK_MS: u64 = 10;
@@ -42,6 +44,7 @@ async fn measure(program: &Path, dir: &Path) -> Result<()> {
     pickups(&laptop).await?;
     cancels(&laptop).await?;
     kills(&mut laptop).await?;
+    random_kills(&mut laptop).await?;
     throughput(&mut laptop).await?;
     drop(laptop);
     // As it is by default: a poll every 20 s, no wake channel.
@@ -84,6 +87,40 @@ async fn kills(laptop: &mut Laptop) -> Result<()> {
         waits.push(restarted.elapsed());
     }
     row("restart after kill -9 → settled", &percentiles(waits));
+    Ok(())
+}
+
+/// A relay that is killed again and again, at any moment: every command has its end, and none runs twice.
+async fn random_kills(laptop: &mut Laptop) -> Result<()> {
+    let mut commands = Vec::new();
+    for _ in 0..RANDOM_KILLS {
+        commands.push(laptop.queue("nap").await?);
+        commands.push(laptop.queue("nap").await?);
+        tokio::time::sleep(Duration::from_millis(rand::random_range(0..250))).await;
+        laptop.stop_relay()?;
+        laptop.start_relay()?;
+    }
+    let mut completed = 0;
+    for command in &commands {
+        let run = laptop.end(command).await?;
+        match run["message"].as_str() {
+            None if run["result"] == "rested" => completed += 1,
+            Some(CUT_OFF) => {}
+            _ => return Err(format!("an end that no kill explains: {run}").into()),
+        }
+    }
+    let history: Vec<Value> = serde_json::from_str(&laptop.owner(&["history", "--limit", "1000", "--json"])?)?;
+    for command in &commands {
+        let runs = history.iter().filter(|run| run["channel"] == format!("graph:external:{command}")).count();
+        if runs != 1 {
+            return Err(format!("command {command} has {runs} runs").into());
+        }
+    }
+    let all = commands.len();
+    row(
+        &format!("{RANDOM_KILLS} random kill -9, {all} commands"),
+        &format!("{completed} completed, {} settled as cut off, none lost, none ran twice", all - completed),
+    );
     Ok(())
 }
 
@@ -176,6 +213,7 @@ impl Laptop {
         let laptop = Self { program, dir, hub, relay, assistant, project };
         laptop.share("trivial", "return 1")?;
         laptop.share("forever", "await sleep('1h')")?;
+        laptop.share("nap", "await sleep(Math.random() * 60); return 'rested'")?;
         Ok(laptop)
     }
 
