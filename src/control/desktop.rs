@@ -189,7 +189,7 @@ impl Desktop {
                 hub,
                 health,
                 projects_on: projects.iter().flatten().filter(|project| project.is_on).count(),
-                graphs: graphs::list(connection)?.len(),
+                graphs: graphs::count(connection)?,
                 waiting: commands::waiting(connection)?,
                 running: executions::running(connection)?.into_iter().map(RunView::short).collect(),
                 outbox_waiting: outbox.waiting,

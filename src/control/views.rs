@@ -114,9 +114,8 @@ impl RunView {
         self.execution.id
     }
 
-    /// Without what makes it long.
-    pub(super) fn short(mut execution: Execution) -> Self {
-        execution.result = None;
+    /// For a list, which has no events.
+    pub(super) fn short(execution: Execution) -> Self {
         Self { execution, events: Vec::new() }
     }
 }

@@ -92,15 +92,14 @@ impl Relay {
 
     async fn wait_once(&self) -> Result<bool, HubError> {
         let hub = self.hub.base_url().to_owned();
-        let shares = match self.runner.store.read(move |connection| sharing::to_sync(connection, &hub)).await {
-            Ok(shares) => shares,
+        let projects = match self.runner.store.read(move |connection| sharing::projects_on(connection, &hub)).await {
+            Ok(projects) => projects,
             Err(error) => {
                 tracing::error!(%error, "what is shared cannot be read; the wake channel waits");
                 sleep(WAIT_RETRY).await;
                 return Ok(false);
             }
         };
-        let projects: Vec<_> = shares.into_iter().map(|share| share.project).collect();
         if projects.is_empty() {
             return std::future::pending().await;
         }

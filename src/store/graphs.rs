@@ -1,7 +1,7 @@
 //! Saved Graphs. A version is immutable; the session that it belongs to keeps its id for ever.
 
 use fleet::Meta;
-use protocol::GraphSessionId;
+use protocol::{GraphSessionId, ProjectId};
 use rusqlite::{Connection, Row, Transaction};
 use sha2::{Digest, Sha256};
 
@@ -42,12 +42,12 @@ pub struct Graph {
 impl Graph {
     /// What people call it.
     pub fn name(&self) -> &str {
-        self.meta.name.as_deref().unwrap_or(&self.slug)
+        name(&self.meta, &self.slug)
     }
 
     /// What it does, in its author's words.
     pub fn description(&self) -> &str {
-        self.meta.description.as_deref().unwrap_or_default()
+        description(&self.meta)
     }
 }
 
@@ -115,6 +115,62 @@ pub(super) fn keep_script(tx: &Transaction<'_>, source: &str) -> Result<String, 
     let sha256 = hex::encode(Sha256::digest(source.as_bytes()));
     tx.execute("INSERT OR IGNORE INTO scripts (sha256, source) VALUES ($1, $2)", [sha256.as_str(), source])?;
     Ok(sha256)
+}
+
+/// What may be told of a saved Graph: everything but its script, which is far larger.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Summary {
+    /// The session.
+    pub session_id: GraphSessionId,
+    /// The name by which it is called.
+    pub slug: String,
+    /// The version that a run takes.
+    pub version: u32,
+    /// What the script says of itself.
+    pub meta: Meta,
+}
+
+/// The Graphs ticked for a project, the earliest ticked first.
+///
+/// # Errors
+/// [`StoreError`].
+pub fn shared(
+    connection: &Connection,
+    hub: &str,
+    project: &ProjectId,
+    limit: usize,
+) -> Result<Vec<Summary>, StoreError> {
+    let sql = "SELECT s.id, s.slug, g.version, g.meta FROM shares x
+        JOIN graph_sessions s ON s.id = x.session_id
+        JOIN graphs g ON g.session_id = s.id AND g.version = s.latest
+        WHERE x.hub = $1 AND x.project_id = $2 ORDER BY x.shared_at_ms, x.session_id LIMIT $3";
+    rows(connection, sql, (hub, project.as_str(), limit as i64), |row| {
+        Ok(Summary {
+            session_id: stored(&row.get::<_, String>(0)?)?,
+            slug: row.get(1)?,
+            version: row.get(2)?,
+            meta: stored_json(&row.get::<_, String>(3)?)?,
+        })
+    })
+}
+
+/// How many Graphs are saved.
+///
+/// # Errors
+/// [`StoreError`].
+pub fn count(connection: &Connection) -> Result<usize, StoreError> {
+    let sql = "SELECT count(*) FROM graph_sessions";
+    Ok(connection.prepare_cached(sql)?.query_row([], |row| row.get::<_, u32>(0))? as usize)
+}
+
+/// What people call a Graph.
+pub fn name<'a>(meta: &'a Meta, slug: &'a str) -> &'a str {
+    meta.name.as_deref().unwrap_or(slug)
+}
+
+/// What a Graph does, in its author's words.
+pub fn description(meta: &Meta) -> &str {
+    meta.description.as_deref().unwrap_or_default()
 }
 
 const SELECT: &str = "SELECT s.id, s.slug, g.version, g.file, g.sha256, t.source, g.meta, g.saved_at_ms

@@ -3,7 +3,8 @@
 use protocol::{GraphSessionId, MAX_SESSIONS_PER_SYNC, Project, ProjectId, SessionMetadata};
 use rusqlite::{Connection, Transaction};
 
-use super::{StoreError, graphs, optional, rows, stored};
+use super::graphs::{self, Summary};
+use super::{StoreError, optional, rows, stored};
 use crate::consent::{self, Situation};
 
 /// A project, as the owner set it.
@@ -122,34 +123,38 @@ pub struct ProjectShares {
 /// # Errors
 /// [`StoreError`].
 pub fn to_sync(connection: &Connection, hub: &str) -> Result<Vec<ProjectShares>, StoreError> {
-    let on = rows(connection, "SELECT id FROM projects WHERE hub = $1 AND is_on ORDER BY id", [hub], |row| {
+    projects_on(connection, hub)?.into_iter().map(|project| shares_of(connection, hub, project)).collect()
+}
+
+/// Every project that is on.
+///
+/// # Errors
+/// [`StoreError`].
+pub fn projects_on(connection: &Connection, hub: &str) -> Result<Vec<ProjectId>, StoreError> {
+    rows(connection, "SELECT id FROM projects WHERE hub = $1 AND is_on ORDER BY id", [hub], |row| {
         stored::<ProjectId>(&row.get::<_, String>(0)?)
-    })?;
-    on.into_iter().map(|project| shares_of(connection, hub, project)).collect()
+    })
 }
 
 fn shares_of(connection: &Connection, hub: &str, project: ProjectId) -> Result<ProjectShares, StoreError> {
-    let sql = "SELECT session_id FROM shares WHERE hub = $1 AND project_id = $2 ORDER BY shared_at_ms, session_id";
-    let mut ticked =
-        rows(connection, sql, [hub, project.as_str()], |row| stored::<GraphSessionId>(&row.get::<_, String>(0)?))?;
-    let left_out = ticked.len().saturating_sub(MAX_SESSIONS_PER_SYNC);
-    ticked.truncate(MAX_SESSIONS_PER_SYNC);
-    let mut sessions = Vec::with_capacity(ticked.len());
-    for id in ticked {
-        if let Some(graph) = graphs::latest_of_session(connection, &id)? {
-            let metadata = SessionMetadata {
-                name: graph.name().to_owned(),
-                description: graph.description().to_owned(),
-                id,
-                slug: graph.slug,
-                version: graph.version,
-                status: "ready".to_owned(),
-            };
-            // A hub refuses a body that is too large, and with it everything that is shared.
-            sessions.push(metadata.capped());
-        }
-    }
-    Ok(ProjectShares { project, sessions, left_out })
+    let sql = "SELECT count(*) FROM shares WHERE hub = $1 AND project_id = $2";
+    let ticked: u32 = connection.prepare_cached(sql)?.query_row([hub, project.as_str()], |row| row.get(0))?;
+    let left_out = (ticked as usize).saturating_sub(MAX_SESSIONS_PER_SYNC);
+    let told = graphs::shared(connection, hub, &project, MAX_SESSIONS_PER_SYNC)?;
+    Ok(ProjectShares { project, sessions: told.into_iter().map(metadata).collect(), left_out })
+}
+
+fn metadata(graph: Summary) -> SessionMetadata {
+    let metadata = SessionMetadata {
+        name: graphs::name(&graph.meta, &graph.slug).to_owned(),
+        description: graphs::description(&graph.meta).to_owned(),
+        id: graph.session_id,
+        slug: graph.slug,
+        version: graph.version,
+        status: "ready".to_owned(),
+    };
+    // A hub refuses a body that is too large, and with it everything that is shared.
+    metadata.capped()
 }
 
 /// Whether a command for this session, asked for under `slug_asked`, has the owner's consent right now.

@@ -90,6 +90,13 @@ async fn an_error_keeps_its_place_and_a_script_is_kept_once() {
             let runs = latest(tx, 2)?;
             assert_eq!(runs.iter().map(|run| run.started_at_ms).collect::<Vec<_>>(), [3, 2], "the newest first");
             assert_eq!((runs[0].status.as_str(), &runs[0].error), ("failed", &outcome.error));
+
+            let done = own_run("return 1");
+            begin(tx, &done, 4)?;
+            let outcome = Outcome { status: Status::Completed, result: Some(json!("large")), error: None, ..outcome };
+            finish(tx, done.id, &outcome, 9)?;
+            assert_eq!(latest(tx, 1)?[0].result, None, "a list carries no results");
+            assert_eq!(get(tx, done.id)?.unwrap().result, Some(json!("large")));
             Ok(())
         })
         .await
