@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use super::daemon::interrupt;
 use super::error::CliError;
 use crate::config::Config;
 use crate::control::{Desktop, OpenError, Reply, Request, client};
@@ -37,10 +38,7 @@ pub(super) async fn ask_telling(
     };
     let interrupts = async {
         loop {
-            // Without a signal handler there is no Ctrl-C to wait for: the system's own then ends the process.
-            if tokio::signal::ctrl_c().await.is_err() {
-                std::future::pending::<()>().await;
-            }
+            interrupt().await;
             if cancel.is_cancelled() {
                 return CliError::new(super::error::CANCELLED, "stopped");
             }

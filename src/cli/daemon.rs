@@ -80,7 +80,8 @@ pub(super) async fn stop_asked() {
     interrupt().await;
 }
 
-async fn interrupt() {
+/// Returns at Ctrl-C. Without a signal handler there is none to wait for: the system's own then ends the process.
+pub(super) async fn interrupt() {
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;
     }

@@ -18,17 +18,13 @@ const SILENCES: u32 = 3;
 
 /// What a cycle saw.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CycleReport {
-    /// Reports that the hub took.
-    pub delivered: usize,
-    /// Commands that were new.
-    pub new: usize,
+pub(super) struct CycleReport {
     /// Commands that wait for the worker now.
-    pub waiting: u32,
+    pub(super) waiting: u32,
     /// The last thing that went wrong at the hub.
-    pub problem: Option<HubError>,
+    pub(super) problem: Option<HubError>,
     /// Whether at least one project's sync was answered, or there was none to send.
-    pub synced: bool,
+    pub(super) synced: bool,
 }
 
 impl Relay {
@@ -63,7 +59,7 @@ impl Relay {
             // A report for another hub waits until that hub is configured again.
             for item in page.into_iter().filter(|item| item.destination.starts_with(&prefix)) {
                 match self.deliver(item).await? {
-                    Ok(()) => (report.delivered, silences) = (report.delivered + 1, 0),
+                    Ok(()) => silences = 0,
                     Err(error) => {
                         silences = if error.is_silence() { silences + 1 } else { 0 };
                         report.problem = Some(error);
@@ -109,7 +105,6 @@ impl Relay {
         for share in shares {
             match self.sync_project(share, accept).await? {
                 Ok(received) => {
-                    report.new += received.new;
                     if received.new > 0 {
                         self.fetched.notify_one();
                     }

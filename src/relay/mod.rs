@@ -29,7 +29,6 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use self::command_run::Taken;
-pub use self::cycle::CycleReport;
 use self::dispatcher::{Action, Dispatcher, Event};
 pub use self::http::{HttpError, HttpTransport, base_url};
 pub use self::hub::{HubClient, HubError, Start};
